@@ -1,0 +1,50 @@
+"""Every setting of the server, read once from TOKENROOF_ variables (or a .env file)."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Settings(BaseSettings):
+    """Frozen; built by the caller of `create_app`, never at import. Each field is a variable of the same name."""
+
+    model_config = SettingsConfigDict(env_prefix="TOKENROOF_", env_file=".env", frozen=True, extra="ignore")
+
+    host: str = Field("127.0.0.1", description="Address that `serve` listens on. The Makefile's HOST sets it too.")
+    port: int = Field(8000, ge=0, le=65535, description="Port that `serve` listens on. The Makefile's PORT sets it too.")
+    workers: int = Field(1, ge=1, le=32, description="Server processes; they share the SQLite file.")
+    data_dir: Path = Field(
+        Path("var/data"), description="Folder of the SQLite file and its backups. Must be a local disk: WAL needs one."
+    )
+    assets_dir: Path = Field(Path("var/assets"), description="Folder of the built browser assets (`make assets`).")
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Host names with a dot that may be used to reach the server, comma-separated, or `*`. "
+        "IP addresses, single-label names and *.localhost always may.",
+    )
+    public_url: str | None = Field(
+        None, description="Base of the links the server hands out, e.g. https://roof.example; else that of the request."
+    )
+    hsts: bool = Field(False, description="Send Strict-Transport-Security. Only behind TLS.")
+    max_body_bytes: int = Field(262_144, ge=1_024, description="Largest request body, counted while it streams.")
+    max_batch_body_bytes: int = Field(2_097_152, ge=1_024, description="The same for /api/v1/evaluate/batch.")
+    link_expiry_days: int = Field(90, ge=1, le=3650, description="Life of a saved link when none is chosen.")
+    allow_unexpiring_links: bool = Field(False, description="Let a saved link be kept without an expiry date.")
+    probe_interval_s: float = Field(1.0, ge=0.2, le=60, description="Seconds between two readings of the live probes.")
+    probe_max_streams: int = Field(64, ge=1, le=1024, description="Viewers of the live stream at one time.")
+    probe_stream_max_s: float = Field(3600, ge=1, description="Life of one live stream; the browser reconnects.")
+
+    @field_validator("allowed_hosts", mode="before")
+    @classmethod
+    def _split_on_commas(cls, value: object) -> object:
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @cached_property
+    def database_path(self) -> Path:
+        """The SQLite file."""
+        return self.data_dir / "tokenroof.sqlite3"
