@@ -1,0 +1,104 @@
+"""The working of the rule of thumb."""
+
+from app.calc.accelerator import MemoryBasis
+from app.calc.deployment import Deployment
+from app.calc.explanation import Explanation, Term
+from app.calc.measure import Measures
+from app.calc.parameters import count_parameters
+from app.calc.rule_of_thumb import RuleOfThumb
+
+_ROOFLINE = "Williams et al., CACM 52(4), 2009"
+_TWO_N = "Two FLOPs a parameter a token: Kaplan et al. 2020, section 2.1"
+_READ_ONCE = "Every weight read once a step: Pope et al. 2022"
+_LATENCY = "Definition of TTFT and TPOT"
+
+
+def explain_rule_of_thumb(deployment: Deployment, measures: Measures, rule: RuleOfThumb) -> list[Explanation]:
+    """Explanations of the thirteen numbers of the back-of-envelope."""
+    accelerator, precision, workload = deployment.accelerator, deployment.precision, deployment.workload
+    n_params = count_parameters(deployment.architecture).text
+    peak = Term("P", f"dense {precision.compute} peak", accelerator.peak(precision.compute), "FLOP/s")
+    bandwidth = Term("BW", "memory bandwidth", accelerator.bandwidth_bytes_per_s, "B/s")
+    params = Term("N", "parameters", n_params, "")
+    weights = Term("W", "weights, all in one format", n_params * precision.weights.bytes_per_weight, "B")
+    batch = Term("B", "users at a time", measures.memory.running_sequences, "")
+    prompt = Term("s", "prompt tokens", workload.prompt_tokens, "tokens")
+    flops = Term("F", "arithmetic of the prefill", rule.prefill_flops, "FLOP")
+    step = Term("t_step", "one step, weights alone", rule.decode_step_s, "s")
+    kv_step = Term("t_kv", "one step, weights and cache", rule.kv_step_s, "s")
+    total = Term("n", "prompt and output tokens", workload.total_tokens, "tokens")
+    sequence = Term("KV", "cache of one full-length sequence", measures.memory.kv_bytes_per_sequence, "B")
+    token = Term("KV_token", "cache of one token", rule.kv_bytes_per_token, "B")
+    box = Term("M", "memory on the box", accelerator.memory_bytes(MemoryBasis.MARKETED), "B")
+    capacity = Term("T_max", "tokens of cache beside the weights", rule.kv_capacity_tokens, "tokens")
+    output = Term("n_out", "output tokens", workload.output_tokens, "tokens")
+    prefill = Term("t_prefill", "prefill", rule.prefill_s, "s")
+
+    def explain(key: str, label: str, formula: str, terms: tuple[Term, ...], unit: str, source: str) -> Explanation:
+        return Explanation(f"rule_of_thumb.{key}", label, formula, terms, getattr(rule, key), unit, source)
+
+    return [
+        explain("ridge_flops_per_byte", "Ridge point", "P ÷ BW", (peak, bandwidth), "FLOP/B", _ROOFLINE),
+        explain("prefill_flops", "Arithmetic of the prefill", "2 × N × s", (params, prompt), "FLOP", _TWO_N),
+        explain("prefill_s", "Prefill", "max(F ÷ P, W ÷ BW)", (flops, peak, weights, bandwidth), "s", _TWO_N),
+        explain(
+            "decode_step_s",
+            "One decode step, weights alone",
+            "max(W ÷ BW, 2 × N × B ÷ P)",
+            (weights, bandwidth, params, batch, peak),
+            "s",
+            _READ_ONCE,
+        ),
+        explain(
+            "decode_tokens_per_s", "Tokens a second, weights alone", "B ÷ t_step", (batch, step), "tokens/s", _READ_ONCE
+        ),
+        explain(
+            "decode_intensity_flops_per_byte",
+            "Arithmetic intensity of decode",
+            "2 × N × B ÷ W",
+            (params, batch, weights),
+            "FLOP/B",
+            _ROOFLINE,
+        ),
+        explain(
+            "compute_idle_fraction",
+            "Share of the step in which the arithmetic waits",
+            "1 − 2 × N × B ÷ P ÷ t_step",
+            (params, batch, peak, step),
+            "",
+            _ROOFLINE,
+        ),
+        explain(
+            "kv_bytes_per_token", "KV cache of one token", "KV ÷ n", (sequence, total), "B", "Shapes of keys and values"
+        ),
+        explain(
+            "kv_step_s",
+            "One decode step with the cache, at full length",
+            "max((W + B × KV) ÷ BW, 2 × N × B ÷ P)",
+            (weights, batch, sequence, bandwidth, params, peak),
+            "s",
+            _READ_ONCE,
+        ),
+        explain(
+            "kv_tokens_per_s", "Tokens a second with the cache", "B ÷ t_kv", (batch, kv_step), "tokens/s", _READ_ONCE
+        ),
+        explain(
+            "kv_capacity_tokens",
+            "Tokens of cache beside the weights",
+            "max(0, ⌊(M − W) ÷ KV_token⌋)",
+            (box, weights, token),
+            "tokens",
+            "The memory on the box, all of it",
+        ),
+        explain(
+            "kv_capacity_users", "Users at full length", "⌊T_max ÷ n⌋", (capacity, total), "", "The memory on the box"
+        ),
+        explain(
+            "total_latency_s",
+            "The whole answer",
+            "t_prefill + t_step × n_out",
+            (prefill, step, output),
+            "s",
+            _LATENCY,
+        ),
+    ]

@@ -1,0 +1,158 @@
+"""The working of the ceilings: phases, what users see, and what it costs."""
+
+from app.calc.deployment import Deployment
+from app.calc.explanation import Explanation, Term
+from app.calc.measure import Measures
+from app.calc.phase import PhaseCost
+
+_ROOFLINE = "Roofline, operator by operator: Williams et al., CACM 52(4), 2009"
+_LATENCY = "Definition of TTFT and TPOT"
+_LITTLE = "Little's law; arithmetic of the whole batch at the vendor's peak"
+
+
+def explain_time(deployment: Deployment, measures: Measures) -> list[Explanation]:
+    """Explanations of `prefill`, `decode`, `serving` and `cost`."""
+    return [
+        _phase("prefill", "Prefill of one prompt, ceiling", measures.prefill),
+        _intensity("prefill", measures.prefill),
+        _phase("decode", "One decode step, ceiling", measures.decode),
+        _intensity("decode", measures.decode),
+        *_serving(deployment, measures),
+        *_cost(deployment, measures),
+    ]
+
+
+def _phase(name: str, label: str, cost: PhaseCost) -> Explanation:
+    terms = tuple(
+        Term(
+            f"t_{op.name}",
+            f"{op.name.replace('_', ' ')}: the longer of FLOP ÷ peak and bytes ÷ bandwidth",
+            op.time_s,
+            "s",
+        )
+        for op in cost.operators
+    )
+    formula = " + ".join(term.symbol for term in terms)
+    return Explanation(f"{name}.ceiling_s", label, formula, terms, cost.ceiling_s, "s", _ROOFLINE)
+
+
+def _intensity(name: str, cost: PhaseCost) -> Explanation:
+    return Explanation(
+        f"{name}.intensity_flops_per_byte",
+        f"Arithmetic intensity of {name}",
+        "F ÷ D",
+        (Term("F", "arithmetic of the phase", cost.flops, "FLOP"), Term("D", "bytes it moves", cost.bytes, "B")),
+        cost.intensity_flops_per_byte,
+        "FLOP/B",
+        _ROOFLINE,
+    )
+
+
+def _serving(deployment: Deployment, measures: Measures) -> list[Explanation]:
+    served, workload = measures.serving, deployment.workload
+    ttft = Term("TTFT", "time to the first token", served.ttft_s.ceiling, "s")
+    tpot = Term("TPOT", "time of each output token", served.tpot_s.ceiling, "s")
+    answer = Term("n", "output tokens of one answer", workload.output_tokens, "tokens")
+    batch = Term("B", "users at a time", measures.memory.running_sequences, "")
+    latency = Term("T", "one whole answer", served.total_latency_s.ceiling, "s")
+    arithmetic = Term("C", "arithmetic of all their prefills and steps at the peak", served.batch_compute_s, "s")
+    throughput = Term("R", "output tokens a second", served.output_tokens_per_s.ceiling, "tokens/s")
+    total = Term("m", "prompt and output tokens of one answer", workload.total_tokens, "tokens")
+
+    def explain(
+        key: str, label: str, formula: str, terms: tuple[Term, ...], value: float, unit: str, source: str
+    ) -> Explanation:
+        return Explanation(f"serving.{key}.ceiling", label, formula, terms, value, unit, source)
+
+    return [
+        explain(
+            "ttft_s",
+            "Time to first token (TTFT)",
+            "t_prefill",
+            (Term("t_prefill", "prefill of the prompt on an idle card", measures.prefill.ceiling_s, "s"),),
+            served.ttft_s.ceiling,
+            "s",
+            _LATENCY,
+        ),
+        explain(
+            "tpot_s",
+            "Time per output token (TPOT)",
+            "t_step",
+            (
+                Term(
+                    "t_step", "a decode step of all users, half-way through the answers", measures.decode.ceiling_s, "s"
+                ),
+            ),
+            served.tpot_s.ceiling,
+            "s",
+            _LATENCY,
+        ),
+        explain(
+            "total_latency_s",
+            "The whole answer",
+            "TTFT + TPOT × n",
+            (ttft, tpot, answer),
+            served.total_latency_s.ceiling,
+            "s",
+            _LATENCY,
+        ),
+        explain(
+            "output_tokens_per_s",
+            "Output tokens a second, prefill included",
+            "B × n ÷ max(T, C)",
+            (batch, answer, latency, arithmetic),
+            served.output_tokens_per_s.ceiling,
+            "tokens/s",
+            _LITTLE,
+        ),
+        explain(
+            "output_tokens_per_s_per_user",
+            "Pace of each user's stream",
+            "1 ÷ TPOT",
+            (tpot,),
+            served.output_tokens_per_s_per_user.ceiling,
+            "tokens/s",
+            _LATENCY,
+        ),
+        explain(
+            "total_tokens_per_s",
+            "Prompt and output tokens a second",
+            "R × m ÷ n",
+            (throughput, total, answer),
+            served.total_tokens_per_s.ceiling,
+            "tokens/s",
+            _LITTLE,
+        ),
+    ]
+
+
+def _cost(deployment: Deployment, measures: Measures) -> list[Explanation]:
+    cost, accelerator, found = measures.cost, deployment.accelerator, []
+    throughput = Term("R", "output tokens a second, ceiling", measures.serving.output_tokens_per_s.ceiling, "tokens/s")
+    if cost is None:
+        return []
+    if cost.usd_per_million_output_tokens is not None and accelerator.price_usd_per_hour is not None:
+        found.append(
+            Explanation(
+                "cost.usd_per_million_output_tokens",
+                "Price of a million output tokens, at best",
+                "p ÷ (R × 3600) × 1000000",
+                (Term("p", "price of an hour of the card", accelerator.price_usd_per_hour, "$"), throughput),
+                cost.usd_per_million_output_tokens,
+                "$",
+                "Price of the catalog or the scenario",
+            )
+        )
+    if cost.joules_per_output_token is not None and accelerator.tdp_w is not None:
+        found.append(
+            Explanation(
+                "cost.joules_per_output_token",
+                "Energy of an output token, at best",
+                "P ÷ R",
+                (Term("P", "rated power of the card (TDP)", accelerator.tdp_w, "W"), throughput),
+                cost.joules_per_output_token,
+                "J",
+                "Rated power of the catalog or the scenario",
+            )
+        )
+    return found

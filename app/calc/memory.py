@@ -1,0 +1,120 @@
+"""Does it fit: the memory of one card divided among weights, cache and the rest, and what the cache then holds.
+
+The engine here is ideal: inside its share of the card it spends nothing on activations, graphs or fragmentation, and
+its cache pages are one token long. A real start-up leaves less.
+"""
+
+import math
+from dataclasses import dataclass
+
+from app.calc.broadcast import scalar
+from app.calc.deployment import Deployment
+from app.calc.kv_cache import ContextLimit, kv_bytes_per_sequence, longest_context
+from app.calc.parameters import count_parameters, weight_bytes
+
+IDEAL_ENGINE_BYTES = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PerGpuMemory:
+    """Bytes of one card; the five parts sum to `capacity_bytes`.
+
+    `free_bytes` is what the engine may not touch (1 − utilization); it is negative where weights and pool exceed the
+    card, which is how far they exceed it.
+    """
+
+    capacity_bytes: float
+    weights_bytes: float
+    kv_pool_bytes: float
+    activation_bytes: float
+    overhead_bytes: float
+    free_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the card holds. Concurrency and context are whole numbers, for an ideal engine.
+
+    `max_concurrency` is at the scenario's full length; `max_context_tokens` is the length each of the scenario's
+    sequences could reach, by memory alone.
+    """
+
+    per_gpu: PerGpuMemory
+    budget_bytes: float
+    kv_bytes_per_sequence: float
+    kv_bytes_per_token: float
+    kv_pool_tokens: int
+    max_concurrency: int
+    max_context_tokens: int
+    context_limit: ContextLimit | None
+    running_sequences: int
+    needed_bytes: float
+
+    @property
+    def headroom_bytes(self) -> float:
+        """Bytes of the engine's share left when every running sequence is at its full length; negative: missing."""
+        return self.budget_bytes - self.needed_bytes
+
+
+def kv_pool_bytes(budget_bytes: float, weights_bytes: float, engine_bytes: float = IDEAL_ENGINE_BYTES) -> float:
+    """Bytes left for the cache: budget − weights − what the engine itself takes, never below zero.
+
+    Worked number: an H100 SXM reports 81,559 MiB; 0.9 of that less 16.06 GB leaves 60.91 GB.
+    """
+    return max(0.0, budget_bytes - weights_bytes - engine_bytes)
+
+
+def whole_sequences(pool_bytes: float, sequence_bytes: float) -> int:
+    """Sequences that a pool holds: ⌊pool ÷ bytes of one⌋."""
+    return math.floor(pool_bytes / sequence_bytes)
+
+
+def memory(deployment: Deployment) -> Memory:
+    """The card's memory under `deployment`, per part, and what the pool holds."""
+    architecture, engine, workload = deployment.architecture, deployment.engine, deployment.workload
+    kv_cache = deployment.precision.kv_cache
+    capacity = deployment.accelerator.memory_bytes(deployment.memory_basis)
+    budget = capacity * engine.memory_utilization
+    weights = weight_bytes(count_parameters(architecture), deployment.precision.weights)
+    computed_pool = kv_pool_bytes(budget, weights)
+    pool = computed_pool if engine.kv_pool_bytes is None else engine.kv_pool_bytes
+    per_sequence = scalar(kv_bytes_per_sequence(architecture, workload.total_tokens, kv_cache))
+    per_token = per_sequence / workload.total_tokens
+
+    fitting = whole_sequences(pool, per_sequence)
+    if engine.max_num_seqs is not None:
+        fitting = min(fitting, engine.max_num_seqs)
+    running = _running_sequences(deployment, fitting)
+    share = pool / running
+    limit = longest_context(architecture, share, kv_cache)
+    # Where every layer has a window memory sets no limit; the model does.
+    longest = limit.tokens if limit else architecture.max_position or workload.total_tokens
+    measured_extra = pool - computed_pool
+    return Memory(
+        per_gpu=PerGpuMemory(
+            capacity_bytes=capacity,
+            weights_bytes=weights,
+            kv_pool_bytes=pool,
+            activation_bytes=IDEAL_ENGINE_BYTES,
+            overhead_bytes=IDEAL_ENGINE_BYTES,
+            free_bytes=capacity - weights - pool,
+        ),
+        budget_bytes=budget if engine.kv_pool_bytes is None else budget + measured_extra,
+        kv_bytes_per_sequence=per_sequence,
+        kv_bytes_per_token=per_token,
+        kv_pool_tokens=math.floor(pool / per_token),
+        max_concurrency=fitting,
+        max_context_tokens=longest,
+        context_limit=limit,
+        running_sequences=running,
+        needed_bytes=weights + running * per_sequence,
+    )
+
+
+def _running_sequences(deployment: Deployment, fitting: int) -> int:
+    """Sequences in a decode step: those asked for, or as many as fit; at least one, so that a floor can be told."""
+    wanted = deployment.workload.concurrency
+    if wanted is None:
+        return max(1, fitting)
+    cap = deployment.engine.max_num_seqs
+    return wanted if cap is None else min(wanted, cap)

@@ -1,0 +1,95 @@
+"""What a reader must know beside the numbers."""
+
+from dataclasses import dataclass
+
+from app.calc.accelerator import MemoryBasis
+from app.calc.deployment import Deployment
+from app.calc.measure import Measures
+from app.calc.notation import quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """`code` is for programs and never changes its meaning; `message` is for people."""
+
+    code: str
+    message: str
+
+
+def notices(deployment: Deployment, measures: Measures) -> tuple[Notice, ...]:
+    """Everything about `deployment` that makes a number less than it seems."""
+    found = [*_context(deployment), *_capacity(deployment, measures), *_targets(deployment, measures)]
+    found.append(
+        Notice(
+            "ideal_engine",
+            "Capacity is that of an ideal engine: inside its share of the card nothing goes to activations, graphs or "
+            "fragmentation. A real start-up leaves less room.",
+        )
+    )
+    return tuple(found)
+
+
+def _context(deployment: Deployment) -> list[Notice]:
+    found = []
+    total, limit = deployment.workload.total_tokens, deployment.architecture.max_position
+    if limit is not None and total > limit:
+        found.append(
+            Notice(
+                "context_beyond_model",
+                f"Prompt and answer are {total:,} tokens; {deployment.architecture.name} was made for {limit:,}.",
+            )
+        )
+    served = deployment.engine.max_model_len
+    if served is not None and total > served:
+        found.append(
+            Notice(
+                "context_beyond_max_model_len",
+                f"Prompt and answer are {total:,} tokens; the engine is set to refuse more than {served:,}.",
+            )
+        )
+    return found
+
+
+def _capacity(deployment: Deployment, measures: Measures) -> list[Notice]:
+    found = []
+    accelerator, held = deployment.accelerator, measures.memory
+    if deployment.memory_basis is MemoryBasis.REPORTED and accelerator.memory_reported_bytes is None:
+        found.append(
+            Notice(
+                "memory_not_reported",
+                f"No driver figure is known for the memory of {accelerator.name}; the marketed "
+                f"{quantity(accelerator.memory_marketed_bytes, 'B', 3)} stand in, which is the safe side.",
+            )
+        )
+    if held.per_gpu.free_bytes < 0 and deployment.engine.kv_pool_bytes is not None:
+        found.append(
+            Notice(
+                "pool_exceeds_card",
+                "Weights and the cache pool that was given exceed the card by "
+                f"{quantity(-held.per_gpu.free_bytes, 'B', 3)}.",
+            )
+        )
+    wanted, cap = deployment.workload.concurrency, deployment.engine.max_num_seqs
+    if wanted is not None and cap is not None and wanted > cap:
+        found.append(
+            Notice("requests_wait", f"{wanted:,} requests at a time, but the engine runs {cap:,}; the others wait.")
+        )
+    return found
+
+
+def _targets(deployment: Deployment, measures: Measures) -> list[Notice]:
+    found = []
+    workload, served = deployment.workload, measures.serving
+    for code, name, target, ceiling in (
+        ("ttft_out_of_reach", "TTFT", workload.slo_ttft_s, served.ttft_s.ceiling),
+        ("tpot_out_of_reach", "TPOT", workload.slo_tpot_s, served.tpot_s.ceiling),
+    ):
+        if target is not None and ceiling > target:
+            found.append(
+                Notice(
+                    code,
+                    f"The {name} target of {quantity(target, 's', 3)} is out of reach: even at the vendor's peak it "
+                    f"takes {quantity(ceiling, 's', 3)}.",
+                )
+            )
+    return found

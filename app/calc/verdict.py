@@ -1,0 +1,118 @@
+"""The answer in one sentence: does it fit, and what is in the way."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.calc.deployment import Deployment
+from app.calc.measure import Measures
+from app.calc.notation import quantity, significant
+from app.calc.phase import PhaseCost
+from app.calc.roofline import Bound
+
+TIGHT_HEADROOM = 0.10
+
+
+class State(StrEnum):
+    """Fits, fits with less than a tenth of the engine's share to spare, or does not fit."""
+
+    FITS = "fits"
+    TIGHT = "tight"
+    DOES_NOT_FIT = "does_not_fit"
+
+
+class Limiter(StrEnum):
+    """What stops the deployment from serving more."""
+
+    MEMORY_BANDWIDTH = "memory_bandwidth"
+    COMPUTE = "compute"
+    INTERCONNECT = "interconnect"
+    OVERHEAD = "overhead"
+    CAPACITY = "capacity"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`sentence` is for people; it is made of the same numbers."""
+
+    state: State
+    limiter: Limiter
+    sentence: str
+
+
+def required_bytes(deployment: Deployment, measures: Measures) -> float:
+    """Weights and the cache of the sequences asked for at full length; of one, where as many as fit were asked for."""
+    held = measures.memory
+    sequences = 1 if deployment.workload.concurrency is None else held.running_sequences
+    return held.per_gpu.weights_bytes + sequences * held.kv_bytes_per_sequence
+
+
+def state_of(deployment: Deployment, measures: Measures) -> State:
+    """Whether the required bytes fit the engine's share of the card, and whether a tenth of it is left."""
+    spare = measures.memory.budget_bytes - required_bytes(deployment, measures)
+    if spare < 0:
+        return State.DOES_NOT_FIT
+    return State.TIGHT if spare < TIGHT_HEADROOM * measures.memory.budget_bytes else State.FITS
+
+
+def limiter_of(state: State, measures: Measures) -> Limiter:
+    """Capacity where it does not fit; else the roof over the phase in which an answer spends most of its time."""
+    if state is State.DOES_NOT_FIT:
+        return Limiter.CAPACITY
+    served = measures.serving
+    if served.batch_compute_s > served.total_latency_s.ceiling:
+        return Limiter.COMPUTE
+    decode_s = served.total_latency_s.ceiling - served.ttft_s.ceiling
+    phase = measures.decode if decode_s >= served.ttft_s.ceiling else measures.prefill
+    return Limiter.COMPUTE if phase.bound is Bound.COMPUTE else Limiter.MEMORY_BANDWIDTH
+
+
+def verdict(deployment: Deployment, measures: Measures, *, binary: bool = False) -> Verdict:
+    """State, limiter and sentence; bytes in the sentence are GiB where `binary`, else GB."""
+    state = state_of(deployment, measures)
+    fit = _does_not_fit(deployment, measures, binary) if state is State.DOES_NOT_FIT else _fits(state, measures, binary)
+    return Verdict(state, limiter_of(state, measures), f"{fit} {_pace(state, measures)}")
+
+
+def _fits(state: State, measures: Measures, binary: bool) -> str:
+    held = measures.memory
+    word = "Fits" if state is State.FITS else "Fits, but tight"
+    used, card = (quantity(b, "B", 3, binary=binary) for b in (held.needed_bytes, held.per_gpu.capacity_bytes))
+    return f"{word}: {used} of {card} in use, room for {_count(held.max_concurrency, 'full-length sequence')}."
+
+
+def _does_not_fit(deployment: Deployment, measures: Measures, binary: bool) -> str:
+    held = measures.memory
+
+    def written(value: float) -> str:
+        return quantity(value, "B", 3, binary=binary)
+
+    weights, budget = held.per_gpu.weights_bytes, held.budget_bytes
+    missing = written(required_bytes(deployment, measures) - budget)
+    if weights > budget:
+        return (
+            f"Does not fit: the weights alone take {written(weights)}, the engine may use {written(budget)} of the "
+            f"card; {missing} short."
+        )
+    wanted = _count(deployment.workload.concurrency or 1, "sequence")
+    return (
+        f"Does not fit: {wanted} of {deployment.workload.total_tokens:,} tokens beside the weights are {missing} more "
+        f"than the {written(budget)} the engine may use; room for {held.max_concurrency:,}."
+    )
+
+
+def _pace(state: State, measures: Measures) -> str:
+    pace = significant(measures.serving.output_tokens_per_s_per_user.ceiling, 3)
+    users = _count(measures.memory.running_sequences, "user")
+    each = f"each of {users}" if measures.memory.running_sequences > 1 else "one user"
+    roof = _roof(measures.decode)
+    if state is State.DOES_NOT_FIT:
+        return f"If it did, decode would be bound by {roof}: at best {pace} tokens/s to {each}."
+    return f"Decode is bound by {roof}: at best {pace} tokens/s to {each}."
+
+
+def _roof(phase: PhaseCost) -> str:
+    return "arithmetic" if phase.bound is Bound.COMPUTE else "memory bandwidth"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
