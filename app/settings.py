@@ -16,7 +16,9 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="TOKENROOF_", env_file=".env", frozen=True, extra="ignore")
 
     host: str = Field("127.0.0.1", description="Address that `serve` listens on. The Makefile's HOST sets it too.")
-    port: int = Field(8000, ge=0, le=65535, description="Port that `serve` listens on. The Makefile's PORT sets it too.")
+    port: int = Field(
+        8000, ge=0, le=65535, description="Port that `serve` listens on. The Makefile's PORT sets it too."
+    )
     workers: int = Field(1, ge=1, le=32, description="Server processes; they share the SQLite file.")
     data_dir: Path = Field(
         Path("var/data"), description="Folder of the SQLite file and its backups. Must be a local disk: WAL needs one."

@@ -1,0 +1,1 @@
+"""One function a figure: an Evaluation in, a figure out. No drawing library is imported."""

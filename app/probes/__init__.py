@@ -1,0 +1,1 @@
+"""Readings of the running machine; every one may be missing, with a reason."""

@@ -1,0 +1,1 @@
+"""Saved configurations in SQLite: tables, sessions, repository, share tokens."""

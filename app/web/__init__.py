@@ -1,0 +1,1 @@
+"""What both faces need at the edge: headers, errors, assets, templates, urls."""

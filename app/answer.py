@@ -1,0 +1,77 @@
+"""A scenario in, an answer out: the one call behind every page, endpoint, chart and export."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.calc.accelerator import Accelerator
+from app.calc.evaluation import Evaluation, evaluate
+from app.calc.notices import Notice
+from app.calc.version import FORMULA_VERSION
+from app.catalog.accelerators import AcceleratorRecord, Confidence, Status
+from app.catalog.catalog import Catalog
+from app.catalog.models import ModelRecord
+from app.resolve import resolve
+from app.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The normalised scenario, its evaluation, the catalog rows behind it, and the versions that made it."""
+
+    scenario: Scenario
+    evaluation: Evaluation
+    model: ModelRecord | None
+    accelerator: AcceleratorRecord | None
+    notices: tuple[Notice, ...]
+    catalog_version: str
+    formula_version: str = FORMULA_VERSION
+
+
+def answer(scenario: Scenario, catalog: Catalog) -> Answer:
+    """The answer to `scenario`.
+
+    Raises:
+        ScenarioError: the scenario names something unknown, or something that is not computed.
+    """
+    resolved = resolve(scenario, catalog)
+    model = catalog.models.get(scenario.model.id or "")
+    record = catalog.accelerators.get(scenario.hardware.id or "")
+    evaluation = evaluate(resolved.deployment, _alternatives(record, catalog))
+    return Answer(
+        scenario=resolved.scenario,
+        evaluation=evaluation,
+        model=model,
+        accelerator=record,
+        notices=(*evaluation.notices, *_caveats(model, record)),
+        catalog_version=catalog.version,
+    )
+
+
+def _alternatives(record: AcceleratorRecord | None, catalog: Catalog) -> Sequence[Accelerator]:
+    """Cards a lever may propose: on sale, of the same maker, well attested, no slower a generation."""
+    if record is None:
+        return ()
+    return [
+        catalog.devices[other.id]
+        for other in catalog.accelerators.values()
+        if other.vendor == record.vendor
+        and other.status is Status.RELEASED
+        and other.confidence is not Confidence.C
+        and other.year >= record.year
+    ]
+
+
+def _caveats(model: ModelRecord | None, record: AcceleratorRecord | None) -> list[Notice]:
+    found = []
+    if record is not None:
+        if record.confidence is Confidence.C or record.uncertain:
+            what = ", ".join(record.uncertain) or "its figures"
+            found.append(Notice("uncertain_hardware", f"{record.name}: {what} rest on thin or indirect sources."))
+        if record.status is Status.ANNOUNCED:
+            found.append(
+                Notice("announced_hardware", f"{record.name} was announced, not shipped, when it was recorded.")
+            )
+        found += [Notice("hardware_caveat", f"{record.name}: {caveat}") for caveat in record.caveats]
+    if model is not None:
+        found += [Notice("model_caveat", f"{model.name}: {caveat}") for caveat in model.caveats]
+    return found

@@ -1,0 +1,53 @@
+"""The whole catalog, loaded once and never changed, with a version that follows its contents."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from app.calc.accelerator import Accelerator
+from app.calc.architecture import Architecture
+from app.catalog.accelerators import AcceleratorRecord, load_accelerators
+from app.catalog.engines import EngineRecord, load_engines
+from app.catalog.models import ModelRecord, load_models
+
+DATA_FOLDER = Path(__file__).resolve().parent / "data"
+VERSION_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Models, accelerators and engines by id; `architectures` and `devices` are the same for the calculators."""
+
+    models: Mapping[str, ModelRecord]
+    accelerators: Mapping[str, AcceleratorRecord]
+    engines: Mapping[str, EngineRecord]
+    architectures: Mapping[str, Architecture]
+    devices: Mapping[str, Accelerator]
+    version: str
+
+
+def load_catalog() -> Catalog:
+    """The catalog that ships with the product.
+
+    Raises:
+        CatalogError: a row is not to be trusted.
+    """
+    models, accelerators = load_models(), load_accelerators()
+    return Catalog(
+        models=models,
+        accelerators=accelerators,
+        engines=load_engines(),
+        architectures=MappingProxyType({id_: record.architecture for id_, record in models.items()}),
+        devices=MappingProxyType({id_: record.accelerator for id_, record in accelerators.items()}),
+        version=catalog_version(sorted(DATA_FOLDER.rglob("*.toml"))),
+    )
+
+
+def catalog_version(files: Iterable[Path]) -> str:
+    """A digest of the data files, so that no fact can change without the version changing."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:VERSION_DIGITS]

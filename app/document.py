@@ -1,0 +1,169 @@
+"""The Evaluation as the JSON document that clients rely on: key by key, so renaming code renames no key."""
+
+from dataclasses import asdict
+from typing import Any
+
+from app.answer import Answer
+from app.calc.evaluation import Evaluation
+from app.calc.explanation import Explanation
+from app.calc.levers import Change, Lever
+from app.calc.phase import PhaseCost
+from app.calc.roofline import Bound, ridge_flops_per_byte
+from app.calc.serving import Estimate
+
+NO_ESTIMATE = {"low": None, "mid": None, "high": None}
+
+
+def document(answer: Answer) -> dict[str, Any]:
+    """Every number of `answer` in plain types; SI units, `null` where nothing is claimed."""
+    evaluation = answer.evaluation
+    measures = evaluation.measures
+    return {
+        "scenario": answer.scenario.document(),
+        "catalog_version": answer.catalog_version,
+        "formula_version": answer.formula_version,
+        "verdict": {
+            "state": evaluation.verdict.state.value,
+            "limiter": evaluation.verdict.limiter.value,
+            "sentence": evaluation.verdict.sentence,
+        },
+        "rule_of_thumb": asdict(evaluation.rule_of_thumb),
+        "memory": _memory(evaluation),
+        "prefill": _phase(measures.prefill),
+        "decode": _phase(measures.decode)
+        | {
+            "concurrency": measures.memory.running_sequences,
+            "context_tokens": evaluation.deployment.workload.mid_answer_tokens,
+        },
+        "roofline": _roofline(evaluation),
+        "serving": _serving(evaluation),
+        "cost": None if measures.cost is None else asdict(measures.cost),
+        "levers": [_lever(lever) for lever in evaluation.levers],
+        "explanations": [_explanation(explanation) for explanation in evaluation.explanations],
+        "warnings": [{"code": notice.code, "message": notice.message} for notice in answer.notices],
+    }
+
+
+def number_at(document: dict[str, Any], path: str) -> Any:
+    """The value at a dotted path, such as an explanation's id.
+
+    Raises:
+        KeyError: the document has no such path.
+    """
+    value: Any = document
+    for key in path.split("."):
+        value = value[key]
+    return value
+
+
+def headline(document: dict[str, Any]) -> dict[str, float]:
+    """The numbers that a saved link remembers, by path: every explained one."""
+    return {explanation["id"]: explanation["value"] for explanation in document["explanations"]}
+
+
+def _memory(evaluation: Evaluation) -> dict[str, Any]:
+    held = evaluation.measures.memory
+    return {
+        "per_gpu": asdict(held.per_gpu),
+        "kv_bytes_per_sequence": held.kv_bytes_per_sequence,
+        "kv_bytes_per_token": held.kv_bytes_per_token,
+        "kv_pool_tokens": held.kv_pool_tokens,
+        "max_concurrency": held.max_concurrency,
+        "max_context_tokens": held.max_context_tokens,
+        "budget_bytes": held.budget_bytes,
+        "needed_bytes": held.needed_bytes,
+    }
+
+
+def _phase(cost: PhaseCost) -> dict[str, Any]:
+    return {
+        "flops": cost.flops,
+        "bytes": cost.bytes,
+        "intensity_flops_per_byte": cost.intensity_flops_per_byte,
+        "bound": cost.bound.value,
+        "ceiling_s": cost.ceiling_s,
+        "overlapped_s": cost.overlapped_s,
+        "expected_s": dict(NO_ESTIMATE),
+    }
+
+
+def _roofline(evaluation: Evaluation) -> dict[str, Any]:
+    accelerator, precision = evaluation.deployment.accelerator, evaluation.deployment.precision
+    bandwidth = accelerator.bandwidth_bytes_per_s
+    roofs = [
+        {
+            "dtype": dtype.value,
+            "peak_flops_per_s": peak,
+            "bandwidth_bytes_per_s": bandwidth,
+            "ridge_flops_per_byte": ridge_flops_per_byte(peak, bandwidth),
+            "selected": dtype is precision.compute,
+        }
+        for dtype, peak in accelerator.peak_flops_per_s.items()
+    ]
+    points = []
+    for phase, cost in (("prefill", evaluation.measures.prefill), ("decode", evaluation.measures.decode)):
+        points.append(_point(phase, "all", cost.flops, cost.bytes, cost.bound, cost.ceiling_s))
+        points += [_point(phase, op.name.value, op.flops, op.bytes, op.bound, op.time_s) for op in cost.operators]
+    return {"roofs": roofs, "points": points}
+
+
+def _point(phase: str, operator: str, flops: float, moved: float, bound: Bound, time_s: float) -> dict[str, Any]:
+    return {
+        "phase": phase,
+        "operator": operator,
+        "flops": flops,
+        "bytes": moved,
+        "intensity_flops_per_byte": flops / moved,
+        "bound": bound.value,
+        "time_s": time_s,
+    }
+
+
+def _serving(evaluation: Evaluation) -> dict[str, Any]:
+    served = evaluation.measures.serving
+    return {
+        "ttft_s": _estimate(served.ttft_s),
+        "tpot_s": _estimate(served.tpot_s),
+        "total_latency_s": _estimate(served.total_latency_s),
+        "output_tokens_per_s": _estimate(served.output_tokens_per_s),
+        "output_tokens_per_s_per_user": _estimate(served.output_tokens_per_s_per_user),
+        "total_tokens_per_s": _estimate(served.total_tokens_per_s),
+    }
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    return {"ceiling": estimate.ceiling, "low": estimate.low, "mid": estimate.mid, "high": estimate.high}
+
+
+def _lever(lever: Lever) -> dict[str, Any]:
+    effect = lever.effect
+    return {
+        "change": lever.change,
+        "label": lever.label,
+        "effect": {
+            "state": {"before": effect.state[0].value, "after": effect.state[1].value},
+            "max_concurrency": _change(effect.max_concurrency),
+            "tpot_s": _change(effect.tpot_s),
+            "output_tokens_per_s": _change(effect.output_tokens_per_s),
+        },
+    }
+
+
+def _change(change: Change) -> dict[str, float]:
+    return {"before": change.before, "after": change.after}
+
+
+def _explanation(explanation: Explanation) -> dict[str, Any]:
+    return {
+        "id": explanation.id,
+        "label": explanation.label,
+        "formula": explanation.formula,
+        "substituted": explanation.substituted,
+        "terms": [
+            {"symbol": term.symbol, "label": term.label, "value": term.value, "unit": term.unit}
+            for term in explanation.terms
+        ],
+        "value": explanation.value,
+        "unit": explanation.unit,
+        "source": explanation.source,
+    }

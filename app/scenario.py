@@ -1,0 +1,150 @@
+"""The Scenario: what the user asked. The one thing that is stored, shared and posted; `schema_version` 1.
+
+Validation of the wire form only; ids are looked up in `app.resolve`.
+"""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, model_validator
+
+from app.calc.accelerator import MemoryBasis
+from app.calc.dtypes import Dtype, WeightFormat
+from app.text import clean_text
+
+MAX_TEXT = 120
+
+Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT), AfterValidator(clean_text)]
+Identifier = Annotated[str, Field(min_length=1, max_length=MAX_TEXT, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+Whole = Annotated[int, Strict()]
+Real = Annotated[float, Strict()]
+Cache = Literal[Dtype.BF16, Dtype.FP16, Dtype.FP8, Dtype.INT8, Dtype.FP4, Dtype.INT4, Dtype.FP32]
+
+
+class Part(BaseModel):
+    """Closed, frozen and finite: an unknown key, a NaN or an infinity is refused by name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Model(Part):
+    """A model of the catalog by `id`, or a custom one by its Hugging Face `config`."""
+
+    id: Identifier | None = Field(None, description="Catalog id.", examples=["llama-3.1-8b"])
+    name: Text | None = Field(None, description="Name of a custom model.")
+    config: dict[str, Any] | None = Field(None, description="A Hugging Face config.json, as an object.", max_length=400)
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if (self.id is None) == (self.config is None):
+            raise ValueError("Give a catalog id, or a config of your own.")
+        if self.id is not None and self.name is not None:
+            raise ValueError("A name goes with a config; a catalog model has its own.")
+        return self
+
+
+class CustomAccelerator(Part):
+    """An accelerator that the catalog does not have. Rates are dense; the link is one-way; GB is 10^9 bytes."""
+
+    name: Text = Field("Custom accelerator", description="How it is called on the page.")
+    memory_gb: Real = Field(description="Memory as marketed, GB.", ge=0.001, le=1e6)
+    memory_reported_mib: Whole | None = Field(None, description="Memory as the driver reports it, MiB.", ge=1, le=10**9)
+    bandwidth_gb_per_s: Real = Field(description="Memory bandwidth, GB/s.", ge=0.001, le=1e9)
+    dense_tflops: dict[Dtype, Annotated[float, Strict(), Field(ge=1e-6, le=1e9)]] = Field(
+        description="Dense matrix rate by element type, TFLOP/s (10^12).", min_length=1
+    )
+    tdp_w: Real | None = Field(None, description="Rated power, W.", ge=0.001, le=1e6)
+    usd_per_hour: Real | None = Field(None, description="Price of an hour, US dollars.", ge=0, le=1e6)
+    link_one_way_gb_per_s: Real | None = Field(None, description="Link in one direction, GB/s.", ge=0.001, le=1e9)
+
+
+class Hardware(Part):
+    """An accelerator of the catalog by `id`, or a `custom` one; `count` of them in all."""
+
+    id: Identifier | None = Field(None, description="Catalog id.", examples=["h100-sxm-80gb"])
+    custom: CustomAccelerator | None = Field(None, description="An accelerator of your own.")
+    count: Whole = Field(1, description="All accelerators of the deployment.", ge=1, le=10**6)
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if (self.id is None) == (self.custom is None):
+            raise ValueError("Give a catalog id, or a custom accelerator.")
+        return self
+
+
+class Precision(Part):
+    """Number formats."""
+
+    weights: WeightFormat = Field(WeightFormat.BF16, description="Format of the layers' matrices; the rest is 16-bit.")
+    kv_cache: Cache = Field(Dtype.BF16, description="Element type of the KV cache.")
+    compute: Dtype | None = Field(
+        None,
+        description="Element type of the arithmetic in the layers' matrices. Left out: the narrowest that weights and "
+        "card share, else bf16, else fp16; the normalised scenario writes out which.",
+    )
+
+
+class Parallelism(Part):
+    """How the model is split over accelerators."""
+
+    tensor: Whole = Field(1, description="Tensor parallelism.", ge=1, le=1024)
+    pipeline: Whole = Field(1, description="Pipeline stages.", ge=1, le=1024)
+    expert: Whole = Field(1, description="Expert parallelism.", ge=1, le=4096)
+    data: Whole = Field(1, description="Data-parallel attention.", ge=1, le=4096)
+
+
+class Engine(Part):
+    """The inference engine and the settings that change how it divides memory."""
+
+    id: Identifier = Field("vllm", description="Engine id, see /engines.")
+    version: Text | None = Field(None, description="Engine version, for the record.")
+    memory_utilization: Real = Field(0.9, description="Share of the card the engine may use.", ge=0.01, le=1)
+    max_model_len: Whole | None = Field(None, description="Longest sequence served, tokens.", ge=1, le=10**8)
+    max_num_seqs: Whole | None = Field(None, description="Sequences run at a time; further ones wait.", ge=1, le=10**6)
+    max_batched_tokens: Whole = Field(
+        8192, description="Tokens of one prefill step; no ceiling reads it.", ge=1, le=10**8
+    )
+    block_size: Whole | None = Field(None, description="Tokens of a cache block.", ge=1, le=65536)
+    kv_pool_bytes: Real | None = Field(
+        None, description="Measured cache pool of one GPU, bytes; beats the computed one.", ge=1, le=1e15
+    )
+
+
+class Workload(Part):
+    """The requests."""
+
+    prompt_tokens: Whole = Field(1000, description="Tokens of a prompt.", ge=1, le=10**8)
+    output_tokens: Whole = Field(500, description="Tokens of an answer.", ge=1, le=10**8)
+    concurrency: Whole | None = Field(
+        64, description="Requests served at a time; null: as many as fit at full length.", ge=1, le=10**6
+    )
+    prefix_hit_rate: Real = Field(0.0, description="Share of the prompt found in the prefix cache.", ge=0, le=1)
+    slo_ttft_s: Real | None = Field(None, description="Target: time to first token, s.", gt=0, le=1e6)
+    slo_tpot_s: Real | None = Field(None, description="Target: time per output token, s.", gt=0, le=1e6)
+
+
+class Techniques(Part):
+    """Optimizations; none of them is computed yet, so each must be left out or null."""
+
+    speculative: None = Field(None, description="Speculative decoding.")
+    disaggregation: None = Field(None, description="Prefill and decode on different accelerators.")
+    chunked_prefill: None = Field(None, description="Prefill in chunks beside decoding.")
+
+
+class Scenario(Part):
+    """What is asked: a model on an accelerator, in a precision, under an engine and a workload."""
+
+    schema_version: Literal[1] = Field(1, description="Version of this form.")
+    model: Model
+    hardware: Hardware
+    precision: Precision = Field(default_factory=Precision)
+    parallelism: Parallelism = Field(default_factory=Parallelism)
+    engine: Engine = Field(default_factory=Engine)
+    workload: Workload = Field(default_factory=Workload)
+    techniques: Techniques = Field(default_factory=Techniques)
+    memory_basis: MemoryBasis = Field(
+        MemoryBasis.REPORTED, description="Memory as the driver reports it, or as it is marketed."
+    )
+
+    def document(self) -> dict[str, Any]:
+        """The JSON form with every field written out, so that a default that changes later changes no link."""
+        return self.model_dump(mode="json")

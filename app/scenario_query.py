@@ -1,0 +1,214 @@
+"""The short flat names of a page's query string, and the way between them and a Scenario.
+
+One table says it all: name, path in the scenario, and how the text is read. Forms, addresses and API queries use it.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from app.calc.dtypes import Dtype
+from app.resolve import Refusal, ScenarioError
+from app.scenario import Scenario
+from app.strict_json import StrictJsonError, loads
+
+CUSTOM = "custom"
+MAX_VALUE = 400
+MAX_CONFIG = 20_000
+_WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
+_REAL = re.compile(r"[+-]?([0-9]{1,60}(\.[0-9]{0,60})?|\.[0-9]{1,60})([eE][+-]?[0-9]{1,3})?")
+
+
+class Kind(Enum):
+    """How the text of a field is read."""
+
+    TEXT = "text"
+    WHOLE = "whole"
+    REAL = "real"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryField:
+    """One name of the query. An empty value means null where `empty_is_null`, else the field's default."""
+
+    name: str
+    path: str
+    kind: Kind
+    empty_is_null: bool = False
+
+
+FIELDS: tuple[QueryField, ...] = (
+    QueryField("v", "schema_version", Kind.WHOLE),
+    QueryField("model", "model.id", Kind.TEXT),
+    QueryField("model_name", "model.name", Kind.TEXT),
+    QueryField("config", "model.config", Kind.JSON),
+    QueryField("hw", "hardware.id", Kind.TEXT),
+    QueryField("hw_name", "hardware.custom.name", Kind.TEXT),
+    QueryField("hw_mem", "hardware.custom.memory_gb", Kind.REAL),
+    QueryField("hw_mib", "hardware.custom.memory_reported_mib", Kind.WHOLE),
+    QueryField("hw_bw", "hardware.custom.bandwidth_gb_per_s", Kind.REAL),
+    *(QueryField(f"hw_{dtype}", f"hardware.custom.dense_tflops.{dtype}", Kind.REAL) for dtype in Dtype),
+    QueryField("hw_tdp", "hardware.custom.tdp_w", Kind.REAL),
+    QueryField("hw_usd", "hardware.custom.usd_per_hour", Kind.REAL),
+    QueryField("hw_link", "hardware.custom.link_one_way_gb_per_s", Kind.REAL),
+    QueryField("count", "hardware.count", Kind.WHOLE),
+    QueryField("w", "precision.weights", Kind.TEXT),
+    QueryField("kv", "precision.kv_cache", Kind.TEXT),
+    QueryField("compute", "precision.compute", Kind.TEXT, empty_is_null=True),
+    QueryField("tp", "parallelism.tensor", Kind.WHOLE),
+    QueryField("pp", "parallelism.pipeline", Kind.WHOLE),
+    QueryField("ep", "parallelism.expert", Kind.WHOLE),
+    QueryField("dp", "parallelism.data", Kind.WHOLE),
+    QueryField("engine", "engine.id", Kind.TEXT),
+    QueryField("engine_version", "engine.version", Kind.TEXT, empty_is_null=True),
+    QueryField("util", "engine.memory_utilization", Kind.REAL),
+    QueryField("max_len", "engine.max_model_len", Kind.WHOLE, empty_is_null=True),
+    QueryField("max_seqs", "engine.max_num_seqs", Kind.WHOLE, empty_is_null=True),
+    QueryField("max_batched", "engine.max_batched_tokens", Kind.WHOLE),
+    QueryField("block", "engine.block_size", Kind.WHOLE, empty_is_null=True),
+    QueryField("pool", "engine.kv_pool_bytes", Kind.REAL, empty_is_null=True),
+    QueryField("prompt", "workload.prompt_tokens", Kind.WHOLE),
+    QueryField("out", "workload.output_tokens", Kind.WHOLE),
+    QueryField("batch", "workload.concurrency", Kind.WHOLE, empty_is_null=True),
+    QueryField("hit", "workload.prefix_hit_rate", Kind.REAL),
+    QueryField("ttft", "workload.slo_ttft_s", Kind.REAL, empty_is_null=True),
+    QueryField("tpot", "workload.slo_tpot_s", Kind.REAL, empty_is_null=True),
+    QueryField("basis", "memory_basis", Kind.TEXT),
+)
+BY_NAME: Mapping[str, QueryField] = {field.name: field for field in FIELDS}
+# Where a refusal of a whole part is shown: at the field that opens it.
+_NAME_OF_PART = {
+    "model": "model",
+    "hardware": "hw",
+    "hardware.custom": "hw_name",
+    "hardware.custom.dense_tflops": "hw_bf16",
+}
+_NAME_BY_PATH = {field.path: field.name for field in FIELDS} | _NAME_OF_PART
+
+
+def scenario_document(items: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """The scenario document that query items stand for, to be validated as any posted one.
+
+    Names outside the table are left to the caller (`unknown_names`). `hw=custom` and `model=custom` choose the custom
+    fields; beside a catalog id they are kept out, so that a form may send them all.
+
+    Raises:
+        ScenarioError: a text that is no number or no JSON, or a name given twice; each at its path.
+    """
+    values: dict[str, str] = {}
+    refusals = []
+    for name, value in items:
+        if name not in BY_NAME:
+            continue
+        if name in values and value != values[name]:
+            refusals.append(Refusal(BY_NAME[name].path, "is given twice."))
+        values[name] = value
+    document: dict[str, Any] = {}
+    for name, text in values.items():
+        field = BY_NAME[name]
+        if _is_set_aside(field, values):
+            continue
+        if text == "":
+            if field.empty_is_null:
+                _put(document, field.path, None)
+            continue
+        try:
+            _put(document, field.path, _read(field, text))
+        except ValueError as error:
+            refusals.append(Refusal(field.path, str(error)))
+    if refusals:
+        raise ScenarioError(refusals)
+    return document
+
+
+def query_items(scenario: Scenario) -> list[tuple[str, str]]:
+    """The query items that give `scenario` back, every field written out; the inverse of `scenario_document`."""
+    document = scenario.document()
+    items = []
+    for field in FIELDS:
+        value = _get(document, field.path)
+        if field.path == "model.id" and value is None:
+            value = CUSTOM
+        if field.path == "hardware.id" and value is None:
+            value = CUSTOM
+        if value is None:
+            if field.empty_is_null:
+                items.append((field.name, ""))
+            continue
+        items.append((field.name, _write(value)))
+    return items
+
+
+def name_of(path: str) -> str | None:
+    """The query name of the field at a scenario path, or of the nearest field above it; None where there is none."""
+    while path:
+        if path in _NAME_BY_PATH:
+            return _NAME_BY_PATH[path]
+        path = path.rpartition(".")[0]
+    return None
+
+
+def unknown_names(names: Iterable[str], besides: Sequence[str] = ()) -> list[str]:
+    """Names that are neither fields of a scenario nor among `besides`, in order, once each."""
+    return list(dict.fromkeys(name for name in names if name not in BY_NAME and name not in besides))
+
+
+def _is_set_aside(field: QueryField, values: Mapping[str, str]) -> bool:
+    """True for the id "custom" itself, and for custom fields beside a catalog id."""
+    if field.path in ("model.id", "hardware.id"):
+        return values[field.name] == CUSTOM
+    if field.path in ("model.config", "model.name"):
+        return values.get("model", CUSTOM) != CUSTOM
+    if field.path.startswith("hardware.custom."):
+        return values.get("hw", CUSTOM) != CUSTOM
+    return False
+
+
+def _read(field: QueryField, text: str) -> Any:
+    if len(text) > (MAX_CONFIG if field.kind is Kind.JSON else MAX_VALUE):
+        raise ValueError("is too long.")
+    if field.kind is Kind.TEXT:
+        return text
+    if field.kind is Kind.JSON:
+        return _read_json(text)
+    trimmed = text.strip()
+    if field.kind is Kind.WHOLE:
+        if not _WHOLE.fullmatch(trimmed):
+            raise ValueError("must be a whole number, written in digits.")
+        return int(trimmed)
+    if not _REAL.fullmatch(trimmed):
+        raise ValueError("must be a number, such as 0.9 or 1e9.")
+    return float(trimmed)
+
+
+def _read_json(text: str) -> Any:
+    try:
+        return loads(text)
+    except StrictJsonError as error:
+        raise ValueError(f"is no JSON that is read here: {error}") from error
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, dict):
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    if isinstance(value, float):
+        return repr(value) if value != int(value) or abs(value) >= 1e16 else str(int(value))
+    return str(value)
+
+
+def _put(document: dict[str, Any], path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    for key in parents:
+        document = document.setdefault(key, {})
+    document[last] = value
+
+
+def _get(document: Mapping[str, Any], path: str) -> Any:
+    value: Any = document
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value

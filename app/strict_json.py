@@ -1,0 +1,87 @@
+"""JSON as the standard has it: no NaN, no infinity, no overflow, no key twice, no half characters, no deep nesting."""
+
+import json
+import math
+from typing import Any
+
+MAX_DEPTH = 20
+
+
+class StrictJsonError(ValueError):
+    """What is wrong with the text, in words fit for its author. Never repeats the text."""
+
+
+def loads(text: str | bytes) -> Any:
+    """The value that `text` stands for.
+
+    Raises:
+        StrictJsonError: not JSON, or JSON with something that could not be answered in JSON again.
+    """
+    try:
+        value = json.loads(
+            text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object_without_twins
+        )
+    except StrictJsonError:
+        raise
+    except json.JSONDecodeError as error:
+        raise StrictJsonError(f"not valid JSON at line {error.lineno}, column {error.colno}.") from error
+    except (UnicodeDecodeError, ValueError) as error:  # not UTF-8; an integer of thousands of digits
+        raise StrictJsonError("not valid JSON: bad encoding or an absurd number.") from error
+    except RecursionError as error:
+        raise StrictJsonError(f"nested deeper than {MAX_DEPTH} levels.") from error
+    if _depth(value) > MAX_DEPTH:
+        raise StrictJsonError(f"nested deeper than {MAX_DEPTH} levels.")
+    if ("\\u" if isinstance(text, str) else b"\\u") in text:  # type: ignore[operator]
+        _refuse_half_characters(value)
+    return value
+
+
+def dumps(value: Any) -> bytes:
+    """`value` as JSON.
+
+    Raises:
+        ValueError: a NaN or an infinity would leave the house.
+    """
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _refuse_constant(name: str) -> Any:
+    raise StrictJsonError(f"{name} is not JSON.")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise StrictJsonError("a number is too large for a double.")
+    return value
+
+
+def _object_without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise StrictJsonError("an object has the same key twice.")
+    return result
+
+
+def _refuse_half_characters(value: Any) -> None:
+    """An escape such as \\ud800 alone is half a character: it could not be written out again."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise StrictJsonError("a text holds half a character (a lone surrogate).") from error
+
+
+def _depth(value: Any) -> int:
+    """Levels of nesting, counted without recursion."""
+    deepest, level = 0, [value]
+    while level:
+        level = [
+            child
+            for parent in level
+            if isinstance(parent, (dict, list))
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+        ]
+        deepest += 1
+        if deepest > MAX_DEPTH + 1:
+            break
+    return deepest
