@@ -1,0 +1,63 @@
+# One verb a line; `make` alone lists them. HOST and PORT say where `make serve` listens, and every TOKENROOF_ variable
+# reaches it too. ARGS goes to pytest. EXTRAS=nvidia installs the NVIDIA readings where no driver was found.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+PYTHON := .venv/bin/python
+
+ifneq ($(HOST),)
+export TOKENROOF_HOST := $(HOST)
+endif
+ifneq ($(PORT),)
+export TOKENROOF_PORT := $(PORT)
+endif
+export EXTRAS
+
+.PHONY: help setup setup-dev assets serve test check fix bench migrate lock docker clean
+
+help: ## List the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+
+setup: ## Make .venv and install what the server needs
+	@sh scripts/setup.sh
+
+setup-dev:
+	@sh scripts/setup.sh dev
+
+assets: setup ## Fetch the browser libraries; fingerprint and compress every static file
+	@$(PYTHON) -m app.cli assets
+
+serve: assets ## Migrate the database and serve (HOST, PORT)
+	@exec $(PYTHON) -m app.cli serve
+
+test: check ## Check, then run every test, those in a browser too (ARGS="-k name")
+	@$(PYTHON) -m app.cli assets --dev
+	@$(PYTHON) -m pytest $(ARGS)
+
+check: setup-dev ## Format, lint, types, import rules, sizes
+	@$(PYTHON) -m ruff format --check --quiet .
+	@$(PYTHON) -m ruff check --quiet .
+	@$(PYTHON) -m mypy --no-error-summary
+	@.venv/bin/lint-imports --no-logo
+	@$(PYTHON) scripts/check_sizes.py
+
+fix: setup-dev ## Format and repair what ruff can
+	@$(PYTHON) -m ruff format --quiet .
+	@$(PYTHON) -m ruff check --quiet --fix .
+
+bench: setup-dev ## Run the benchmarks
+	@$(PYTHON) -m benchmarks
+
+migrate: setup ## Bring the database to the newest schema
+	@$(PYTHON) -m app.cli migrate
+
+lock: ## Pin every dependency anew (needs uv and npm)
+	@sh requirements/compile.sh
+	@npm install --package-lock-only --ignore-scripts
+
+docker: ## Build the container image
+	docker build -t tokenroof .
+
+clean: ## Remove what setup, build and tools made; the database stays
+	@rm -rf .venv node_modules var/assets .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
