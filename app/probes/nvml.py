@@ -1,0 +1,118 @@
+"""The one door to NVML: every call passes here, opens the library when it must, and cannot raise."""
+
+import importlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+from app.probes.reading import Absence
+
+FIRST_RETRY_S = 1.0
+LAST_RETRY_S = 60.0
+
+# The return codes of nvml.h by the names that the binding gives them; any other is an unknown error.
+_ABSENCE_OF_CODE = {
+    "NVML_ERROR_NOT_SUPPORTED": Absence.NOT_SUPPORTED,
+    "NVML_ERROR_NO_PERMISSION": Absence.NO_PERMISSION,
+    "NVML_ERROR_DRIVER_NOT_LOADED": Absence.NO_DRIVER,
+    "NVML_ERROR_TIMEOUT": Absence.TIMEOUT,
+    "NVML_ERROR_LIBRARY_NOT_FOUND": Absence.NO_DRIVER,
+    "NVML_ERROR_FUNCTION_NOT_FOUND": Absence.FUNCTION_NOT_FOUND,
+    "NVML_ERROR_ARGUMENT_VERSION_MISMATCH": Absence.FUNCTION_NOT_FOUND,
+    "NVML_ERROR_DEPRECATED": Absence.FUNCTION_NOT_FOUND,
+    "NVML_ERROR_GPU_IS_LOST": Absence.GPU_LOST,
+    "NVML_ERROR_RESET_REQUIRED": Absence.RESET_REQUIRED,
+    "NVML_ERROR_LIB_RM_VERSION_MISMATCH": Absence.VERSION_MISMATCH,
+}
+
+# With these the library itself is gone, not one card: close it and start again later.
+_ENDS_THE_SESSION = frozenset({Absence.NO_DRIVER, Absence.VERSION_MISMATCH})
+
+
+class Nvml:
+    """NVML through the nvidia-ml-py binding, loaded at the first call.
+
+    A failed opening is remembered and tried again after 1, 2, 4, … 60 s of `clock` (seconds, monotonic), so that a
+    container whose NVML answers "Unknown Error" recovers by itself and a machine without a driver costs nothing.
+    Not for use by two threads at once.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._binding: Any = None
+        self._open = False
+        self._failures = 0
+        self._failure = Absence.NO_DRIVER
+        self._retry_at = float("-inf")
+
+    def call(self, function: str, *arguments: object) -> Any:
+        """What the binding's function returns, or an `Absence`. A text that is not UTF-8 comes back as its bytes."""
+        if not self._open and not self._opened():
+            return self._failure
+        answer = self._invoke(function, *arguments)
+        if isinstance(answer, Absence):
+            if answer in _ENDS_THE_SESSION:
+                self.drop(answer)
+        elif self._open:
+            self._failures = 0
+        return answer
+
+    def drop(self, absence: Absence) -> None:
+        """Closes the library if it is open; calls then answer `absence` until the next attempt to open it is due."""
+        if self._open:
+            self.close()
+            self._hold_off(absence)
+
+    def close(self) -> None:
+        """Closes the library if it is open; the next call opens it again."""
+        if self._open:
+            self._open = False
+            self._invoke("nvmlShutdown")
+
+    def _hold_off(self, absence: Absence) -> None:
+        self._failure = absence
+        self._retry_at = self._clock() + min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** min(self._failures, 10))
+        self._failures += 1
+
+    def _opened(self) -> bool:
+        if self._clock() < self._retry_at:
+            return False
+        failure = self._load()
+        if failure is None:
+            answer = self._invoke("nvmlInit")
+            failure = answer if isinstance(answer, Absence) else None
+        if failure is not None:
+            self._hold_off(failure)
+            return False
+        self._open = True
+        return True
+
+    def _load(self) -> Absence | None:
+        if self._binding is None:
+            try:
+                self._binding = importlib.import_module("pynvml")
+            except ImportError:
+                return Absence.NOT_INSTALLED
+            except Exception:  # A broken package may raise anything; it must not break the page.
+                return Absence.UNKNOWN_ERROR
+        return None
+
+    def _invoke(self, function: str, *arguments: object) -> Any:
+        target = getattr(self._binding, function, None)
+        if target is None:
+            return Absence.FUNCTION_NOT_FOUND  # An older binding than ours.
+        try:
+            return target(*arguments)
+        except UnicodeDecodeError as error:
+            return bytes(error.object)  # The binding decodes strictly; the card's name is still worth showing.
+        except Exception as error:  # NVMLError above all, but a mismatched binding may raise TypeError too.
+            return self._absence_of(error)
+
+    def _absence_of(self, error: Exception) -> Absence:
+        code = getattr(error, "value", None)
+        if code == getattr(self._binding, "NVML_ERROR_UNINITIALIZED", None) and code is not None:
+            self.drop(Absence.UNKNOWN_ERROR)  # Somebody else in this process has shut the library down.
+        for name, absence in _ABSENCE_OF_CODE.items():
+            if code is not None and code == getattr(self._binding, name, None):
+                return absence
+        return Absence.UNKNOWN_ERROR

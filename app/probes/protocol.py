@@ -1,0 +1,19 @@
+"""What every probe offers, whatever it reads."""
+
+from typing import Protocol
+
+from app.probes.card import ProbeSnapshot
+
+
+class Probe(Protocol):
+    """A source of readings: blocking, so to be called away from the event loop; the `Sampler` does that."""
+
+    @property
+    def name(self) -> str:
+        """A short constant such as "nvidia": the `source` of its snapshots."""
+
+    def snapshot(self) -> ProbeSnapshot:
+        """The readings now. Never raises: whatever goes wrong is an absence in the answer. May block for seconds."""
+
+    def close(self) -> None:
+        """Lets go of the driver. Never raises; may be called twice; a later `snapshot` opens it again."""
