@@ -1,0 +1,44 @@
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from app.store.errors import StoreBusyError, StoreUnavailableError
+from app.store.lock import exclusive
+
+
+def test_second_holder_waits_for_the_first(tmp_path: Path) -> None:
+    lock, entered = tmp_path / "lock", threading.Event()
+    order: list[str] = []
+
+    def hold() -> None:
+        with exclusive(lock, 1):
+            entered.set()
+            time.sleep(0.1)
+            order.append("first")
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert entered.wait(5)
+    with exclusive(lock, 5):
+        order.append("second")
+    thread.join()
+    assert order == ["first", "second"]
+
+
+def test_wait_is_capped(tmp_path: Path) -> None:
+    with exclusive(tmp_path / "lock", 1), pytest.raises(StoreBusyError), exclusive(tmp_path / "lock", 0.05):
+        pytest.fail("the body must not run")
+
+
+def test_exception_frees_the_lock(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), exclusive(tmp_path / "lock", 1):
+        raise ZeroDivisionError
+    with exclusive(tmp_path / "lock", 0):
+        pass
+
+
+def test_lock_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailableError), exclusive(tmp_path / "absent" / "lock", 0):
+        pytest.fail("the body must not run")
