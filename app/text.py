@@ -6,18 +6,23 @@ _REFUSED = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # controls, bidi marks, s
 _JOINERS = {"\u200c", "\u200d"}  # needed inside words of several scripts and inside emoji
 
 
-def clean_text(text: str, *, keep_newlines: bool = False) -> str:
-    """`text` in normal form C, trimmed, without control, bidirectional or unassigned characters.
+def clean_text(text: str) -> str:
+    """One line of `text` in normal form C, trimmed, without control, bidirectional or unassigned characters.
 
     Raises:
         ValueError: nothing visible is left.
     """
-    kept = []
-    for character in unicodedata.normalize("NFC", text):
-        wanted = character in _JOINERS or (keep_newlines and character == "\n")
-        if wanted or unicodedata.category(character) not in _REFUSED:
-            kept.append(character)
-    cleaned = "".join(kept).strip()
+    cleaned = _without_refused(text, keep=_JOINERS)
     if not cleaned.strip("".join(_JOINERS)):
         raise ValueError("Nothing visible is left of this text.")
     return cleaned
+
+
+def clean_notes(text: str) -> str:
+    """The same for several lines, which may be empty."""
+    return _without_refused(text.replace("\r\n", "\n"), keep=_JOINERS | {"\n"})
+
+
+def _without_refused(text: str, keep: set[str]) -> str:
+    normal = unicodedata.normalize("NFC", text)
+    return "".join(c for c in normal if c in keep or unicodedata.category(c) not in _REFUSED).strip()

@@ -21,6 +21,7 @@ def explain_memory(deployment: Deployment, measures: Measures) -> list[Explanati
         _pool_tokens(measures),
         _max_concurrency(deployment, measures),
         _max_context(measures),
+        _needed(measures),
     ]
 
 
@@ -173,3 +174,20 @@ def _max_context(measures: Measures) -> Explanation:
             Term("KV_w", "cache held there", limit.from_bytes, "B"),
         )
     return Explanation(*where, formula, terms, held.max_context_tokens, "tokens", _IDEAL)
+
+
+def _needed(measures: Measures) -> Explanation:
+    held = measures.memory
+    return Explanation(
+        "memory.needed_bytes",
+        "Memory in use when every sequence is at its full length",
+        "W + B × KV_sequence",
+        (
+            Term("W", "weights", held.per_gpu.weights_bytes, "B"),
+            Term("B", "sequences at a time", held.running_sequences, ""),
+            Term("KV_sequence", "cache of one full-length sequence", held.kv_bytes_per_sequence, "B"),
+        ),
+        held.needed_bytes,
+        "B",
+        _IDEAL,
+    )

@@ -14,24 +14,28 @@ from app.settings import ROOT
 from app.web import npm
 from app.web.asset_manifest import FILE_NAME, Asset, AssetsMissingError, Manifest
 from app.web.asset_sources import collect_sources
+from app.web.css_urls import rewrite_urls
 from app.web.es_modules import dependency_order, rewrite_imports
 
 FINGERPRINT_DIGITS = 12
 _BUILT_NAME = re.compile(rf"\.[0-9a-f]{{{FINGERPRINT_DIGITS}}}\.[a-z0-9]+(\.br|\.gz)?$")
-OWN_MODULES = "js/"
-"""The folder of our own ES modules; the libraries' scripts are left as they are."""
+OWN_MODULES, OWN_SHEETS = "js/", "css/"
+"""The folders of our own ES modules and style sheets; the libraries' files are left as they are."""
 
 
 def build_assets(out: Path, *, root: Path = ROOT, dev: bool = False) -> bool:
     """Bring the assets in `out` up to date, with the libraries used by tests if `dev`; whether anything was to do.
 
-    Raises NpmMissingError, NpmFailedError, AssetSourceError, ModuleImportError or PlotlyRulesNotFoundError.
+    Raises NpmMissingError, NpmFailedError, AssetSourceError, ModuleImportError, CssUrlError or
+    PlotlyRulesNotFoundError.
     """
     return write_assets(out, collect_sources(root / "static", npm.install(root, dev=dev)))
 
 
 def write_assets(out: Path, sources: Mapping[str, bytes]) -> bool:
-    """Write sources as a build in `out` unless it is there already; whether it was not. Raises ModuleImportError.
+    """Write sources as a build in `out` unless it is there already; whether it was not.
+
+    Raises ModuleImportError or CssUrlError.
 
     Each file is renamed into place whole, the manifest last, and the files of the build before stay: a server that
     starts meanwhile finds all that its manifest names.
@@ -41,7 +45,7 @@ def write_assets(out: Path, sources: Mapping[str, bytes]) -> bool:
     if previous and previous.inputs == inputs and all((out / name).is_file() for name in previous.stored_files()):
         return False
     out.mkdir(parents=True, exist_ok=True)
-    contents = _link_modules(sources)
+    contents = _link(sources)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as folder:
         assets = {logical: _store(logical, content, out, Path(folder)) for logical, content in contents.items()}
         manifest = Manifest(inputs, assets)
@@ -60,8 +64,8 @@ def fingerprinted_name(logical: str, content: bytes) -> str:
     return f"{path.stem}.{hashlib.sha256(content).hexdigest()[:FINGERPRINT_DIGITS]}{path.suffix}"
 
 
-def _link_modules(sources: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The sources, with every import of our own modules naming the fingerprinted file of the imported one."""
+def _link(sources: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The sources, with every import of our modules and url() of our sheets naming the fingerprinted file."""
     contents = dict(sources)
     modules = {logical: content.decode() for logical, content in sources.items() if logical.startswith(OWN_MODULES)}
 
@@ -70,6 +74,9 @@ def _link_modules(sources: Mapping[str, bytes]) -> dict[str, bytes]:
 
     for logical in dependency_order(modules):
         contents[logical] = rewrite_imports(logical, modules[logical], built_name).encode()
+    for logical in sources:
+        if logical.startswith(OWN_SHEETS):
+            contents[logical] = rewrite_urls(logical, sources[logical].decode(), sources, built_name).encode()
     return contents
 
 
@@ -108,7 +115,9 @@ def _previous_build(out: Path) -> Manifest | None:
 def _digest(sources: Mapping[str, bytes]) -> str:
     """One digest of all sources and of this program's own text, which decides what becomes of them."""
     digest = hashlib.sha256()
-    program = {name: (Path(__file__).parent / name).read_bytes() for name in ("asset_build.py", "es_modules.py")}
+    program = {
+        name: (Path(__file__).parent / name).read_bytes() for name in ("asset_build.py", "es_modules.py", "css_urls.py")
+    }
     for name, content in sorted({**sources, **program}.items()):
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()

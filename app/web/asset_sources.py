@@ -9,13 +9,14 @@ from app.web.plotly_css import stylesheet
 LIBRARY_FILES = {
     "vendor/htmx.min.js": "htmx.org/dist/htmx.min.js",
     "vendor/hx-sse.min.js": "htmx.org/dist/ext/hx-sse.min.js",
+    "vendor/inter.woff2": "@fontsource-variable/inter/files/inter-latin-wght-normal.woff2",
     "vendor/plotly-basic.min.js": "plotly.js-basic-dist-min/plotly-basic.min.js",
 }
 """Path of each library file among the assets, and in node_modules."""
 PLOTLY_BUNDLE = "vendor/plotly-basic.min.js"
 PLOTLY_STYLESHEET = "vendor/plotly.css"
 
-_CSS_REFERENCE = re.compile(rb"@import\b|\burl\((?!['\"\s]*(?:data:|#))", re.IGNORECASE)
+_CSS_IMPORT = re.compile(rb"@import\b", re.IGNORECASE)
 
 
 class AssetSourceError(ValueError):
@@ -37,9 +38,9 @@ def _own_files(static: Path) -> dict[str, bytes]:
             raise AssetSourceError(f"static/{name}: unknown file type; known are {', '.join(CONTENT_TYPES)}.")
     contents = {name: path.read_bytes() for name, path in kept.items()}
     for name, content in contents.items():
-        # Built files have other names in one flat folder, and only the imports of scripts are rewritten to them.
-        if name.endswith(".css") and _CSS_REFERENCE.search(content):
-            raise AssetSourceError(f"static/{name}: @import and url() of a file do not survive the build; use data:.")
+        # Built files have other names in one flat folder; imports of style sheets are not rewritten to them.
+        if name.endswith(".css") and _CSS_IMPORT.search(content):
+            raise AssetSourceError(f"static/{name}: @import does not survive the build; link the sheet from the page.")
     return contents
 
 

@@ -3,10 +3,14 @@
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote, urlencode
 
+from starlette.requests import Request
+
 from app.scenario import Scenario
 from app.scenario_query import query_items
+from app.settings import Settings
 
 API = "/api/v1"
+NAVIGATION = (("/", "Workbench"), ("/live", "Live"), ("/docs", "API"))
 Items = Sequence[tuple[str, str]]
 
 
@@ -44,3 +48,9 @@ def saved(slug: str) -> str:
 def saved_api(slug: str) -> str:
     """The JSON twin of a saved configuration."""
     return f"{API}/configurations/{slug}"
+
+
+def absolute(request: Request, settings: Settings, path: str) -> str:
+    """`path` with scheme and host: the operator's public address, else the one the request used."""
+    base = settings.public_url or f"{request.url.scheme}://{request.headers.get('host', 'localhost')}"
+    return base.rstrip("/") + path

@@ -1,0 +1,42 @@
+"""How refusals look in the API documentation."""
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+
+class FieldError(BaseModel):
+    """One field that is not right."""
+
+    path: str = Field(description="Dotted path into what was sent.", examples=["workload.prompt_tokens"])
+    message: str = Field(description="What to do about it.")
+
+
+class Problem(BaseModel):
+    """RFC 9457 problem, sent as application/problem+json."""
+
+    type: str = "about:blank"
+    title: str = Field(description="The status in words.")
+    status: int = Field(description="HTTP status.")
+    detail: str = Field(description="What went wrong.")
+    errors: list[FieldError] | None = Field(None, description="Every field that is not right.")
+
+
+def _problem(description: str) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {"description": description, "content": {"application/problem+json": {"schema": schema}}}
+
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: _problem("The body is not JSON, or holds a NaN, an infinity, a twin key or absurd nesting."),
+    413: _problem("The body is larger than the server reads."),
+    422: _problem("A field is missing, unknown, out of range, or names what is not in the catalog."),
+}
+NOT_FOUND: dict[int | str, dict[str, Any]] = {404: _problem("There is no such item.")}
+LINK_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    404: _problem("No such link: wrong, malformed and revoked ones are alike."),
+    410: _problem("The link has expired."),
+    503: _problem("The database is busy or not available; Retry-After says when to ask again."),
+}
+EDIT_PROBLEMS: dict[int | str, dict[str, Any]] = {403: _problem("The edit token is not that of the link.")}
+STREAM_PROBLEMS: dict[int | str, dict[str, Any]] = {503: _problem("As many viewers as are allowed are watching.")}

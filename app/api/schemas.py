@@ -1,0 +1,231 @@
+"""The wire forms of the Evaluation, for the documentation: what `app.document` writes, with units and scope."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from app.scenario import Scenario
+from app.scenario_query import FIELDS
+
+Bound = Literal["memory_bandwidth", "compute"]
+State = Literal["fits", "tight", "does_not_fit"]
+
+
+class Interval(BaseModel):
+    """An expected value with its interval; null where none is claimed."""
+
+    low: float | None
+    mid: float | None
+    high: float | None
+
+
+class Estimate(Interval):
+    """A figure at its ceiling, which nothing beats, beside what is expected."""
+
+    ceiling: float
+
+
+class Verdict(BaseModel):
+    """The answer in a word and a sentence."""
+
+    state: State = Field(description="`tight`: less than a tenth of the engine's share is left.")
+    limiter: Literal["memory_bandwidth", "compute", "interconnect", "overhead", "capacity"]
+    sentence: str
+
+
+class RuleOfThumb(BaseModel):
+    """The back-of-envelope: two FLOPs a parameter a token, every weight read once a step, the memory on the box."""
+
+    ridge_flops_per_byte: float
+    prefill_flops: float = Field(description="FLOP of one prompt.")
+    prefill_s: float
+    decode_step_s: float = Field(description="Weights alone, s.")
+    decode_tokens_per_s: float = Field(description="All users together, weights alone.")
+    decode_intensity_flops_per_byte: float
+    compute_idle_fraction: float = Field(description="Share of the decode step in which the arithmetic waits.")
+    kv_bytes_per_token: float
+    kv_step_s: float = Field(description="Weights and every user's full-length cache, s.")
+    kv_tokens_per_s: float
+    kv_capacity_tokens: int
+    kv_capacity_users: int = Field(description="At full length: prompt + output tokens.")
+    total_latency_s: float
+
+
+class PerGpuMemory(BaseModel):
+    """Bytes of one GPU; the parts sum to the capacity."""
+
+    capacity_bytes: float
+    weights_bytes: float
+    kv_pool_bytes: float
+    activation_bytes: float
+    overhead_bytes: float
+    free_bytes: float = Field(description="Outside the engine's share; negative where the parts exceed the card.")
+
+
+class Memory(BaseModel):
+    """What fits, for an ideal engine."""
+
+    per_gpu: PerGpuMemory
+    kv_bytes_per_sequence: float = Field(description="At prompt + output tokens.")
+    kv_bytes_per_token: float = Field(description="That, divided by the tokens.")
+    kv_pool_tokens: int
+    max_concurrency: int = Field(description="Sequences that fit at full length.")
+    max_context_tokens: int = Field(description="Longest sequence at the scenario's concurrency, by memory alone.")
+    budget_bytes: float = Field(description="The engine's share of the card.")
+    needed_bytes: float = Field(description="Weights and all running sequences at full length.")
+
+
+class Phase(BaseModel):
+    """Prefill of one prompt, on one GPU."""
+
+    flops: float
+    bytes: float
+    intensity_flops_per_byte: float
+    bound: Bound
+    ceiling_s: float = Field(description="Sum of the operators at the vendor's peak.")
+    overlapped_s: float = Field(description="The most lenient floor: all FLOPs against all bytes.")
+    expected_s: Interval
+
+
+class Decode(Phase):
+    """One decode step of all running sequences, on one GPU, half-way through the answers."""
+
+    concurrency: int
+    context_tokens: float
+
+
+class Roof(BaseModel):
+    """One roof of the accelerator, dense vendor peak."""
+
+    dtype: str
+    peak_flops_per_s: float
+    bandwidth_bytes_per_s: float
+    ridge_flops_per_byte: float
+    selected: bool
+
+
+class Point(BaseModel):
+    """One operator, or `all` of a phase, under the roof."""
+
+    phase: Literal["prefill", "decode"]
+    operator: str
+    flops: float
+    bytes: float
+    intensity_flops_per_byte: float
+    bound: Bound
+    time_s: float
+
+
+class Roofline(BaseModel):
+    """Roofs, and what stands under them."""
+
+    roofs: list[Roof]
+    points: list[Point]
+
+
+class Serving(BaseModel):
+    """What users see. Whole deployment, unless the name says a user."""
+
+    ttft_s: Estimate
+    tpot_s: Estimate
+    total_latency_s: Estimate
+    output_tokens_per_s: Estimate
+    output_tokens_per_s_per_user: Estimate
+    total_tokens_per_s: Estimate
+
+
+class Cost(BaseModel):
+    """At the ceiling of throughput, so at best; null where the catalog knows no price or power."""
+
+    usd_per_million_output_tokens: float | None
+    usd_per_hour: float | None
+    joules_per_output_token: float | None
+
+
+class Lever(BaseModel):
+    """One change that would help, with its computed effect."""
+
+    change: dict[str, Any] = Field(description="Merge patch (RFC 7396) on the scenario.")
+    label: str
+    effect: dict[str, dict[str, Any]] = Field(description="`before` and `after` by number.")
+
+
+class Term(BaseModel):
+    """One symbol of a formula."""
+
+    symbol: str
+    label: str
+    value: float
+    unit: str
+
+
+class Explanation(BaseModel):
+    """The working of the number at the path `id`."""
+
+    id: str
+    label: str
+    formula: str
+    substituted: str
+    terms: list[Term]
+    value: float
+    unit: str
+    source: str
+
+
+class Notice(BaseModel):
+    """What to know beside the numbers."""
+
+    code: str
+    message: str
+
+
+class Evaluation(BaseModel):
+    """Every number of one scenario. SI units: seconds, bytes, FLOP. GB is 10^9 bytes."""
+
+    scenario: Scenario = Field(description="Normalised: every field written out.")
+    catalog_version: str
+    formula_version: str
+    verdict: Verdict
+    rule_of_thumb: RuleOfThumb
+    memory: Memory
+    prefill: Phase
+    decode: Decode
+    roofline: Roofline
+    serving: Serving
+    cost: Cost | None
+    levers: list[Lever]
+    explanations: list[Explanation]
+    warnings: list[Notice]
+
+
+class BatchRequest(BaseModel):
+    """Scenarios to evaluate."""
+
+    scenarios: list[dict[str, Any]] = Field(description="Each a Scenario.", min_length=1, max_length=1_000)
+
+
+class BatchResult(BaseModel):
+    """An evaluation, or the problem with its scenario."""
+
+    evaluation: Evaluation | None = None
+    problem: dict[str, Any] | None = None
+
+
+class Batch(BaseModel):
+    """Results in the order of the scenarios."""
+
+    results: list[BatchResult]
+
+
+QUERY_PARAMETERS: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": field.name,
+            "in": "query",
+            "required": field.name in ("model", "hw"),
+            "description": f"Scenario field `{field.path}`.",
+            "schema": {"type": "string"},
+        }
+        for field in FIELDS
+    ]
+}

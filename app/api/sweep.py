@@ -1,0 +1,125 @@
+"""A scenario over axes: arrays of decode ceilings, streamed row by row."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import orjson
+from fastapi import APIRouter
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from app.api.problems import PROBLEMS
+from app.calc.sweep import DecodeSweep, decode_sweep
+from app.resolve import Refusal, ScenarioError, resolve
+from app.scenario import Scenario
+from app.web.json_route import StrictRoute
+from app.web.services import CatalogDep
+
+MOST_ON_AXIS = 10_000
+MOST_VALUES = 4_000_000
+router = APIRouter(tags=["evaluate"], route_class=StrictRoute)
+
+Metric = Literal["decode_step_s", "decode_tokens_per_s", "kv_bytes", "fits"]
+METRICS: tuple[Metric, ...] = ("decode_step_s", "decode_tokens_per_s", "kv_bytes", "fits")
+UNITS = {"decode_step_s": "s", "decode_tokens_per_s": "tokens/s", "kv_bytes": "B", "fits": "1 or 0"}
+UNCOMPUTED_AXES = ("tensor", "pipeline", "expert", "data")
+Tokens = Annotated[int, Strict(), Field(ge=1, le=10**8)]
+
+
+class Range(BaseModel):
+    """Whole numbers from one end to the other, both included, repeated ones left out."""
+
+    model_config = ConfigDict(extra="forbid")
+    start: Tokens
+    stop: Tokens
+    steps: Annotated[int, Strict(), Field(ge=1, le=MOST_ON_AXIS)]
+    scale: Literal["linear", "log"] = "linear"
+
+    def values(self) -> list[int]:
+        """The numbers of the range."""
+        spread = np.geomspace if self.scale == "log" else np.linspace
+        return [int(v) for v in np.unique(np.rint(spread(self.start, self.stop, self.steps)))]
+
+
+Axis = Annotated[list[Tokens], Field(min_length=1, max_length=MOST_ON_AXIS)] | Range
+
+
+class Axes(BaseModel):
+    """What is varied. An axis left out stays at the scenario's value."""
+
+    model_config = ConfigDict(extra="forbid")
+    concurrency: Axis | None = Field(None, description="Sequences in a decode step.")
+    context: Axis | None = Field(None, description="Tokens in each sequence's cache.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_by_name(cls, raw: Any) -> Any:
+        if isinstance(raw, dict):
+            for name in UNCOMPUTED_AXES:
+                if name in raw:
+                    raise ValueError(f"The axis {name} is not computed: one accelerator holds the whole model.")
+        return raw
+
+
+class SweepRequest(BaseModel):
+    """A scenario, axes and the numbers wanted: at most four million values."""
+
+    model_config = ConfigDict(extra="forbid")
+    scenario: Scenario
+    axes: Axes
+    metrics: Annotated[list[Metric], Field(min_length=1, max_length=len(METRICS))] = list(METRICS)
+
+
+class SweepResponse(BaseModel):
+    """Arrays of shape (concurrency, context)."""
+
+    axes: dict[str, list[int]]
+    shape: tuple[int, int]
+    units: dict[str, str]
+    metrics: dict[str, list[list[float]]]
+
+
+@router.post("/sweep", response_model=SweepResponse, responses=PROBLEMS)
+async def sweep(request: SweepRequest, catalog: CatalogDep) -> Response:
+    """Decode ceilings over concurrency and context."""
+    deployment = resolve(request.scenario, catalog).deployment
+    workload = deployment.workload
+    concurrency = _values(request.axes.concurrency, workload.concurrency or 1)
+    context = _values(request.axes.context, int(workload.mid_answer_tokens))
+    count = len(concurrency) * len(context) * len(request.metrics)
+    if count > MOST_VALUES:
+        raise ScenarioError([Refusal("axes", f"{count:,} values were asked for; {MOST_VALUES:,} are given at most.")])
+    grid = await run_in_threadpool(
+        decode_sweep, deployment, np.array(concurrency, dtype=float), np.array(context, dtype=float)
+    )
+    return StreamingResponse(_stream(grid, concurrency, context, request.metrics), media_type="application/json")
+
+
+def _values(axis: list[int] | Range | None, default: int) -> list[int]:
+    if axis is None:
+        return [default]
+    return axis.values() if isinstance(axis, Range) else axis
+
+
+def _stream(
+    grid: DecodeSweep, concurrency: Sequence[int], context: Sequence[int], metrics: Sequence[Metric]
+) -> Iterator[bytes]:
+    """The response in pieces of a row, so that a million values never stand in memory as text."""
+    head = {
+        "axes": {"concurrency": concurrency, "context": context},
+        "shape": [len(concurrency), len(context)],
+        "units": {name: UNITS[name] for name in metrics},
+    }
+    yield orjson.dumps(head)[:-1] + b',"metrics":{'
+    for number, name in enumerate(metrics):
+        yield (b"," if number else b"") + orjson.dumps(name) + b":["
+        array: NDArray[np.float64] = np.ascontiguousarray(
+            np.broadcast_to(getattr(grid, name), (len(concurrency), len(context)))
+        )
+        for row in range(len(concurrency)):
+            yield (b"," if row else b"") + orjson.dumps(array[row], option=orjson.OPT_SERIALIZE_NUMPY)
+        yield b"]"
+    yield b"}}"

@@ -1,0 +1,130 @@
+"""What a growing batch gives to all and takes from each."""
+
+from typing import Any
+
+import numpy as np
+
+from app.calc.evaluation import Evaluation
+from app.calc.notation import significant
+from app.charts.figure import Chart, axis, layout, log_axis, note, table_of, vertical
+from app.charts.series import BatchSeries, Values, batch_series
+
+
+def batch_chart(evaluation: Evaluation) -> Chart:
+    """Two plots over one batch axis: tokens a second of all users, and of each; with the cache, and weights alone."""
+    series = batch_series(evaluation)
+    capacity = evaluation.measures.memory.max_concurrency
+    running = evaluation.measures.memory.running_sequences
+    top = float(series.batch[-1])
+    traces = [
+        _line(series, 1 / series.weights_only_step_s, "y2", "rule", "Weights alone (rule of thumb)", show=False),
+        _line(series, 1 / series.step_s, "y2", "decode", "With the cache (ceiling)", show=False),
+        _line(series, series.batch / series.weights_only_step_s, "y", "rule", "Weights alone (rule of thumb)"),
+        _line(series, series.batch / series.step_s, "y", "decode", "With the cache (ceiling)"),
+        _here(evaluation, "y", running),
+        _here(evaluation, "y2", 1),
+    ]
+    shapes = [vertical(series.ridge_batch, "ridge", "dot")] if series.ridge_batch < top else []
+    labels = []
+    if series.ridge_batch < top:
+        labels.append(_label(f"ridge {significant(series.ridge_batch, 3)}", series.ridge_batch, 1.0, "left"))
+    if 0 < capacity < top:
+        shapes += [vertical(capacity, "limit"), _beyond(capacity, top)]
+        labels.append(_label(f"memory full at {capacity:,}", capacity, 0.5, "left"))
+    figure = {
+        "data": traces,
+        "layout": layout(
+            420,
+            xaxis=log_axis("Sequences in a decode step (batch)", range=[0, float(np.log10(top))], anchor="y2"),
+            yaxis=axis("All users, tokens/s", domain=[0.54, 1], rangemode="tozero", exponentformat="SI"),
+            yaxis2=axis("Each user, tokens/s", domain=[0, 0.44], rangemode="tozero"),
+            shapes=shapes,
+            annotations=labels,
+        ),
+    }
+    rows = [
+        (int(b), float(b / s), float(1 / s), float(b / w), float(1 / w), float(s), "yes" if b <= capacity else "no")
+        for b, s, w in zip(series.batch, series.step_s, series.weights_only_step_s, strict=True)
+    ]
+    columns = (
+        "batch",
+        "all users, with cache (tokens/s)",
+        "each user, with cache (tokens/s)",
+        "all users, weights alone (tokens/s)",
+        "each user, weights alone (tokens/s)",
+        "step, with cache (s)",
+        "fits at full length",
+    )
+    return Chart(
+        "batch",
+        "Throughput and pace against batch",
+        "What does one more user cost the others?",
+        _summary(evaluation, series, capacity),
+        figure,
+        table_of(columns, rows),
+    )
+
+
+def _line(
+    series: BatchSeries, values: Values, axis_name: str, role: str, name: str, *, show: bool = True
+) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "legendgroup": role,
+        "showlegend": show,
+        "x": series.batch.tolist(),
+        "y": values.tolist(),
+        "yaxis": axis_name,
+        "line": {
+            "color": f"@{role}",
+            "width": 2.5 if role == "decode" else 2,
+            "dash": "dash" if role == "rule" else "solid",
+        },
+        "hovertemplate": f"{name}, batch %{{x:,}}: %{{y:.4s}} tokens/s<extra></extra>",
+    }
+
+
+def _here(evaluation: Evaluation, axis_name: str, users: int) -> dict[str, Any]:
+    step = evaluation.measures.decode.ceiling_s
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "This scenario",
+        "showlegend": axis_name == "y",
+        "x": [evaluation.measures.memory.running_sequences],
+        "y": [users / step],
+        "yaxis": axis_name,
+        "marker": {"color": "@decode", "size": 12, "symbol": "circle", "line": {"color": "@surface", "width": 2}},
+        "hovertemplate": "this scenario, batch %{x:,}: %{y:.4s} tokens/s<extra></extra>",
+    }
+
+
+def _label(text: str, x: float, y: float, anchor: str) -> dict[str, Any]:
+    return note(text, float(np.log10(x)), y, yref="paper", xanchor=anchor, yanchor="top", xshift=4)
+
+
+def _beyond(capacity: float, top: float) -> dict[str, Any]:
+    return {
+        "type": "rect",
+        "x0": capacity,
+        "x1": top,
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
+        "fillcolor": "@overzone",
+        "line": {"width": 0},
+        "layer": "below",
+    }
+
+
+def _summary(evaluation: Evaluation, series: BatchSeries, capacity: int) -> str:
+    first, running = series.step_s[0], evaluation.measures.memory.running_sequences
+    step = evaluation.measures.decode.ceiling_s
+    text = (
+        f"Decode alone: one user gets at best {significant(1 / first, 3)} tokens/s; at {running:,} each gets "
+        f"{significant(1 / step, 3)} and all together {significant(running / step, 3)}."
+    )
+    limit = f" Memory is full at {capacity:,}" if capacity else " Not one sequence fits"
+    return f"{text}{limit}; arithmetic would bind weights alone from {significant(series.ridge_batch, 3)} on."

@@ -1,0 +1,107 @@
+"""What a chart is: a figure as plain data, one computed sentence, and the table behind it.
+
+Colours are roles ("@decode"): the browser puts in the colour of the theme, so one figure serves light, dark and print.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Figure = dict[str, Any]
+Cell = str | float | int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Raw numbers with units in the headers; the first column names the row."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One figure with its words. `id` names it in addresses and downloads."""
+
+    id: str
+    title: str
+    question: str
+    summary: str
+    figure: Figure
+    table: Table
+
+
+def layout(height: int, **more: Any) -> dict[str, Any]:
+    """The layout all figures share: quiet grid, room for labels, a legend above, no drag on touch."""
+    base: dict[str, Any] = {
+        "height": height,
+        "margin": {"l": 64, "r": 20, "t": 34, "b": 48},
+        "paper_bgcolor": "@clear",
+        "plot_bgcolor": "@clear",
+        "font": {"color": "@ink", "size": 12},
+        "hoverlabel": {"bgcolor": "@surface", "bordercolor": "@grid", "font": {"color": "@ink"}},
+        "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.0, "yanchor": "bottom", "font": {"size": 12}},
+        "dragmode": False,
+        "uirevision": "keep",
+    }
+    return base | more
+
+
+def axis(title: str, **more: Any) -> dict[str, Any]:
+    """An axis with its unit in the title."""
+    return {
+        "title": {"text": title, "standoff": 8, "font": {"color": "@muted"}},
+        "gridcolor": "@grid",
+        "linecolor": "@axis",
+        "tickcolor": "@axis",
+        "tickfont": {"color": "@muted"},
+        "zeroline": False,
+        "automargin": True,
+    } | more
+
+
+def log_axis(title: str, **more: Any) -> dict[str, Any]:
+    """A logarithmic axis labelled at the decades."""
+    return axis(title, type="log", dtick=1, exponentformat="SI", minor={"dtick": "D1", "showgrid": False}, **more)
+
+
+def note(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:
+    """A label inside the plot, at data coordinates."""
+    return {
+        "text": text,
+        "x": x,
+        "y": y,
+        "showarrow": False,
+        "font": {"color": "@muted", "size": 11},
+        "bgcolor": "@veil",
+    } | more
+
+
+def vertical(x: float, role: str, dash: str = "dash", **more: Any) -> dict[str, Any]:
+    """A line from bottom to top of the plot."""
+    return {
+        "type": "line",
+        "x0": x,
+        "x1": x,
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
+        "line": {"color": f"@{role}", "width": 1.5, "dash": dash},
+        "layer": "below",
+    } | more
+
+
+def table_of(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
+    """A table from any sequences."""
+    return Table(tuple(columns), tuple(tuple(row) for row in rows))
+
+
+def roles_of(figure: Any) -> set[str]:
+    """Every colour role that a figure uses."""
+    if isinstance(figure, str):
+        return {figure[1:]} if figure.startswith("@") else set()
+    if isinstance(figure, Mapping):
+        return set().union(*(roles_of(value) for value in figure.values())) if figure else set()
+    if isinstance(figure, (list, tuple)):
+        return set().union(*(roles_of(value) for value in figure)) if figure else set()
+    return set()

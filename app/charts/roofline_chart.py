@@ -1,0 +1,168 @@
+"""Where prefill and decode stand under the roofs of the accelerator."""
+
+import math
+from typing import Any
+
+from app.calc.dtypes import Dtype
+from app.calc.evaluation import Evaluation
+from app.calc.notation import quantity, significant
+from app.calc.phase import PhaseCost
+from app.calc.roofline import Bound, attainable_flops_per_s, ridge_flops_per_byte
+from app.charts.figure import Chart, layout, log_axis, note, table_of, vertical
+from app.charts.plain import plain
+from app.charts.series import BatchSeries, batch_series
+
+
+def roofline_chart(evaluation: Evaluation) -> Chart:
+    """Log-log: attainable FLOP/s by arithmetic intensity, the phases, and decode's path as the batch grows."""
+    accelerator, compute = evaluation.deployment.accelerator, evaluation.deployment.precision.compute
+    prefill, decode = evaluation.measures.prefill, evaluation.measures.decode
+    series = batch_series(evaluation)
+    ridge = float(ridge_flops_per_byte(accelerator.peak(compute), accelerator.bandwidth_bytes_per_s))
+    low = 10 ** math.floor(math.log10(0.5 * min(series.intensity_flops_per_byte[0], prefill.intensity_flops_per_byte)))
+    high = 10 ** math.ceil(
+        math.log10(3 * max(ridge, prefill.intensity_flops_per_byte, *series.intensity_flops_per_byte))
+    )
+    traces = [_roof(evaluation, dtype, low, high) for dtype in _roof_order(evaluation)]
+    traces += [_path(series), _point("Prefill", "prefill", "diamond", prefill)]
+    traces.append(_point(f"Decode, batch {evaluation.measures.memory.running_sequences:,}", "decode", "circle", decode))
+    bottom = 10 ** math.floor(math.log10(min(series.flops_per_s[0], low * accelerator.bandwidth_bytes_per_s)))
+    top = 10 ** math.ceil(math.log10(accelerator.peak(compute) * 1.5))
+    figure = {
+        "data": traces,
+        "layout": layout(
+            420,
+            xaxis=log_axis("Arithmetic intensity, FLOP/B", range=[math.log10(low), math.log10(high)]),
+            yaxis=log_axis("Arithmetic, FLOP/s", range=[math.log10(bottom), math.log10(top)]),
+            shapes=[
+                vertical(ridge, "ridge", "dot"),
+                _zone(low, ridge, "@memoryzone"),
+                _zone(ridge, high, "@computezone"),
+            ],
+            annotations=_labels(evaluation, series, ridge, low, high, bottom, top),
+        ),
+    }
+    rows = [
+        (name, cost.intensity_flops_per_byte, cost.flops / cost.ceiling_s, cost.flops, cost.bytes, cost.bound.value)
+        for name, cost in (("prefill", prefill), ("decode", decode))
+    ]
+    rows += [
+        (f"decode at batch {int(b):,}", float(i), float(f), float(i and f * s), float(f * s / i), "")
+        for b, i, f, s in _marked(series)
+    ]
+    columns = ("work", "intensity (FLOP/B)", "arithmetic (FLOP/s)", "FLOP", "bytes (B)", "bound")
+    return Chart(
+        "roofline",
+        "Roofline",
+        "What stops each phase: moving bytes, or arithmetic?",
+        _summary(prefill, decode, ridge),
+        figure,
+        table_of(columns, rows),
+    )
+
+
+def _roof_order(evaluation: Evaluation) -> list[Dtype]:
+    compute = evaluation.deployment.precision.compute
+    others = [dtype for dtype in evaluation.deployment.accelerator.peak_flops_per_s if dtype is not compute]
+    return [compute, *others]
+
+
+def _roof(evaluation: Evaluation, dtype: Dtype, low: float, high: float) -> dict[str, Any]:
+    accelerator = evaluation.deployment.accelerator
+    peak, bandwidth = accelerator.peak(dtype), accelerator.bandwidth_bytes_per_s
+    selected = dtype is evaluation.deployment.precision.compute
+    xs = [low, peak / bandwidth, high]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": f"{dtype} roof",
+        "x": xs,
+        "y": [float(attainable_flops_per_s(x, peak, bandwidth)) for x in xs],
+        "line": {"color": "@roof", "width": 2.5 if selected else 1.5, "dash": "solid" if selected else "dash"},
+        "visible": True if selected else "legendonly",
+        "hovertemplate": f"{dtype} roof: {quantity(peak, 'FLOP/s', 4)}, {quantity(bandwidth, 'B/s', 4)}<extra></extra>",
+    }
+
+
+def _path(series: BatchSeries) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "Decode as the batch grows",
+        "x": series.intensity_flops_per_byte.tolist(),
+        "y": series.flops_per_s.tolist(),
+        "customdata": series.batch.tolist(),
+        "line": {"color": "@decode", "width": 2, "dash": "dot"},
+        "hovertemplate": "batch %{customdata:,}: %{x:.3s} FLOP/B, %{y:.3s}FLOP/s<extra></extra>",
+    }
+
+
+def _point(name: str, role: str, symbol: str, cost: PhaseCost) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": [cost.intensity_flops_per_byte],
+        "y": [cost.flops / cost.ceiling_s],
+        "marker": {"color": f"@{role}", "size": 13, "symbol": symbol, "line": {"color": "@surface", "width": 2}},
+        "hovertemplate": f"{name}: %{{x:.4s}} FLOP/B, at best %{{y:.4s}}FLOP/s<extra></extra>",
+    }
+
+
+def _zone(x0: float, x1: float, role: str) -> dict[str, Any]:
+    return {
+        "type": "rect",
+        "x0": x0,
+        "x1": x1,
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
+        "fillcolor": role,
+        "line": {"width": 0},
+        "layer": "below",
+    }
+
+
+def _labels(
+    evaluation: Evaluation, series: BatchSeries, ridge: float, low: float, high: float, bottom: float, top: float
+) -> list[dict[str, Any]]:
+    # On a logarithmic axis an annotation's coordinate is the exponent.
+    def at(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:
+        return note(text, math.log10(x), math.log10(y), **more)
+
+    name = plain(evaluation.deployment.accelerator.name)
+    floor = bottom * (top / bottom) ** 0.04
+    labels = [
+        at(f"ridge {significant(ridge, 4)} FLOP/B", ridge, floor, xanchor="left", xshift=4),
+        at("bound by memory", low * (ridge / low) ** 0.5, floor),
+        at("bound by arithmetic", ridge * (high / ridge) ** 0.55, floor * (top / bottom) ** 0.07),
+        at(name, low * (high / low) ** 0.02, top / (top / bottom) ** 0.04, xanchor="left"),
+    ]
+    for b, intensity, flops, _ in _marked(series):
+        labels.append(at(f"{int(b):,}", intensity, flops, yshift=-12, xshift=8, bgcolor="@clear"))
+    return labels
+
+
+def _marked(series: BatchSeries) -> list[tuple[float, float, float, float]]:
+    """Batches worth a label: 1, and the ends of the path's doublings by sixteen."""
+    wanted, found = [1.0, 16.0, 256.0, 4096.0], []
+    for target in wanted:
+        i = int(abs(series.batch - target).argmin())
+        if 0.7 < series.batch[i] / target < 1.4:
+            found.append(
+                (
+                    float(series.batch[i]),
+                    float(series.intensity_flops_per_byte[i]),
+                    float(series.flops_per_s[i]),
+                    float(series.step_s[i]),
+                )
+            )
+    return found
+
+
+def _summary(prefill: PhaseCost, decode: PhaseCost, ridge: float) -> str:
+    def side(cost: PhaseCost) -> str:
+        roof = "arithmetic" if cost.bound is Bound.COMPUTE else "memory bandwidth"
+        return f"{significant(cost.intensity_flops_per_byte, 3)} FLOP/B, bound by {roof}"
+
+    return f"Prefill: {side(prefill)}. Decode: {side(decode)}. The ridge is at {significant(ridge, 4)} FLOP/B."

@@ -1,0 +1,47 @@
+"""Decode over a growing batch: the numbers that two charts draw, from the same formulas as the evaluation."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.calc.evaluation import Evaluation
+from app.calc.operators import FLOPS_PER_MULTIPLY_ADD, decode_operators
+from app.calc.parameters import count_parameters
+from app.calc.phase import ceiling_s
+from app.calc.rule_of_thumb import decode_step_s
+
+Values = NDArray[np.float64]
+LEAST_TOP = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSeries:
+    """One decode step by batch: ceilings at mid-answer, and the rule of thumb that reads weights alone."""
+
+    batch: Values
+    step_s: Values
+    intensity_flops_per_byte: Values
+    flops_per_s: Values
+    weights_only_step_s: Values
+    ridge_batch: float
+
+
+def batch_series(evaluation: Evaluation, count: int = 49) -> BatchSeries:
+    """`count` batches, evenly apart on a log scale, past the largest that matters: ridge, capacity or the one asked."""
+    deployment, held = evaluation.deployment, evaluation.measures.memory
+    accelerator, weights = deployment.accelerator, deployment.precision.weights
+    params = float(count_parameters(deployment.architecture).text)
+    peak = accelerator.peak(deployment.precision.compute)
+    weight_bytes = params * weights.bytes_per_weight
+    ridge_batch = weight_bytes / accelerator.bandwidth_bytes_per_s * peak / (FLOPS_PER_MULTIPLY_ADD * params)
+    top = max(LEAST_TOP, 2 * held.max_concurrency, 2 * held.running_sequences, min(2 * ridge_batch, 1e5))
+    batch = np.unique(np.rint(np.geomspace(1, top, count)))
+    batch = np.unique(np.append(batch, held.running_sequences)).astype(float)
+
+    operators = decode_operators(deployment, batch, deployment.workload.mid_answer_tokens)
+    step = np.asarray(ceiling_s(operators, accelerator), dtype=float)
+    flops = np.sum([np.broadcast_to(op.flops, batch.shape) for op in operators], axis=0)
+    moved = np.sum([np.broadcast_to(op.bytes, batch.shape) for op in operators], axis=0)
+    alone = decode_step_s(weight_bytes, params, batch, peak, accelerator.bandwidth_bytes_per_s)
+    return BatchSeries(batch, step, flops / moved, flops / step, np.asarray(alone, dtype=float), ridge_batch)

@@ -1,0 +1,127 @@
+"""The command line: serve · migrate · assets · evaluate · backup. Imports are late, so that each verb starts fast."""
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.settings import ROOT, Settings
+
+GRACEFUL_STOP_S = 5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb; the exit status. A refusal is one line on the error stream."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    run = {"serve": _serve, "migrate": _migrate, "assets": _assets, "evaluate": _evaluate, "backup": _backup}
+    return run[options.verb](options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tokenroof", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("serve", help="migrate, then serve; see TOKENROOF_HOST and TOKENROOF_PORT")
+    verbs.add_parser("migrate", help="bring the database to the newest schema")
+    assets = verbs.add_parser("assets", help="fetch the browser libraries and build the static files")
+    assets.add_argument("--dev", action="store_true", help="fetch what the browser tests need, too")
+    evaluate = verbs.add_parser("evaluate", help="print the evaluation of a scenario")
+    evaluate.add_argument("scenario", nargs="?", default="-", help="a JSON file; - is the standard input")
+    backup = verbs.add_parser("backup", help="copy the database while it is in use")
+    backup.add_argument("--folder", type=Path, default=None, help="default: backups beside the database")
+    backup.add_argument("--keep", type=int, default=10, help="how many copies to keep")
+    return parser
+
+
+def _serve(_: argparse.Namespace) -> int:
+    import uvicorn
+
+    from app.web.assets import Assets, AssetsMissingError
+
+    settings = Settings()
+    try:
+        Assets(settings.assets_dir)
+    except AssetsMissingError as error:
+        return _refuse(str(error))
+    uvicorn.run(
+        "app.main:create_app_from_environment",
+        factory=True,
+        host=settings.host,
+        port=settings.port,
+        workers=settings.workers,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACEFUL_STOP_S,
+    )
+    return 0
+
+
+def _migrate(_: argparse.Namespace) -> int:
+    from app.store.errors import StoreError
+    from app.store.schema import migrate
+
+    try:
+        done = migrate(Settings().database_path)
+    except StoreError as error:
+        return _refuse(str(error))
+    print(f"schema {done.before or 'empty'} → {done.after}" + (f", copy in {done.backup}" if done.backup else ""))
+    return 0
+
+
+def _assets(options: argparse.Namespace) -> int:
+    from app.web.asset_build import build_assets
+    from app.web.npm import NpmFailedError, NpmMissingError
+
+    try:
+        built = build_assets(ROOT / Settings().assets_dir, dev=options.dev)
+    except (NpmMissingError, NpmFailedError) as error:
+        return _refuse(str(error))
+    if built:
+        print("assets built")
+    return 0
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    import json
+
+    from pydantic import ValidationError
+
+    from app.answer import answer
+    from app.catalog.catalog import load_catalog
+    from app.document import document
+    from app.resolve import ScenarioError
+    from app.scenario import Scenario
+    from app.strict_json import StrictJsonError, loads
+    from app.web.problem import refusals_of
+
+    try:
+        text = sys.stdin.read() if options.scenario == "-" else Path(options.scenario).read_text(encoding="utf-8")
+        result = document(answer(Scenario.model_validate(loads(text)), load_catalog()))
+    except (OSError, StrictJsonError) as error:
+        return _refuse(str(error))
+    except (ValidationError, ScenarioError) as error:
+        return _refuse("\n".join(f"{refusal.path}: {refusal.message}" for refusal in refusals_of(error)))
+    print(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False))
+    return 0
+
+
+def _backup(options: argparse.Namespace) -> int:
+    from app.store.backup import backup
+    from app.store.errors import StoreError
+
+    path = Settings().database_path
+    try:
+        print(backup(path, options.folder or path.parent / "backups", options.keep))
+    except StoreError as error:
+        return _refuse(str(error))
+    return 0
+
+
+def _refuse(message: str) -> int:
+    print(f"tokenroof: {message}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""The application: wiring only."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+
+from app.api.router import api_router
+from app.catalog.catalog import load_catalog
+from app.pages.form import form_lists
+from app.pages.router import pages_router
+from app.probes.nvidia import NvidiaProbe
+from app.probes.sampler import Sampler
+from app.settings import Settings
+from app.store.engine import create_store_engine
+from app.store.errors import StoreError
+from app.store.schema import migrate
+from app.web.assets import MOUNT_PATH, AssetFiles, Assets
+from app.web.errors import ErrorPages
+from app.web.request_log import RequestLog
+from app.web.security import Doorkeeper, SecurityHeaders
+from app.web.services import Services
+from app.web.templating import Templates
+from app.web.urls import API
+
+logger = logging.getLogger("tokenroof")
+DESCRIPTION = (
+    "Does a model fit on an accelerator, how fast can it be, and what is in the way? Numbers are SI units: seconds, "
+    "bytes, FLOP; GB is 10^9 bytes. A `ceiling` cannot be beaten, a rule of thumb is what people learn, and what is "
+    "not claimed is null. Errors are application/problem+json with the path of each field."
+)
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application for `settings`: its own catalog, database, probes and assets; two can live in one process.
+
+    Raises:
+        AssetsMissingError: the browser assets have not been built.
+    """
+    assets = Assets(settings.assets_dir)
+    templates = Templates(assets)
+    errors = ErrorPages(templates)
+    services = _services(settings)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await services.sampler.aclose()
+        if services.engine is not None:
+            services.engine.dispose()
+
+    app = FastAPI(
+        title="Tokenroof",
+        version="1",
+        description=DESCRIPTION,
+        openapi_url=f"{API}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        max_body_size=settings.max_body_bytes,
+        middleware=[
+            Middleware(SecurityHeaders, hsts=settings.hsts),
+            Middleware(RequestLog, failure=errors.failure),
+            Middleware(Doorkeeper, allowed_hosts=settings.allowed_hosts),
+            Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5),
+        ],
+    )
+    app.state.services, app.state.templates = services, templates
+    app.state.form_lists = form_lists(services.catalog)
+    errors.install(app)
+    app.include_router(api_router(settings))
+    app.include_router(pages_router())
+    app.mount(MOUNT_PATH, AssetFiles(assets))
+    return app
+
+
+def create_app_from_environment() -> FastAPI:
+    """The application for the settings of the environment; what each server process calls."""
+    return create_app(Settings())
+
+
+def _services(settings: Settings) -> Services:
+    """The services; without a sound database the product still calculates, and says what is missing."""
+    engine, fault = None, None
+    try:
+        migrate(settings.database_path)
+        engine = create_store_engine(settings.database_path)
+    except StoreError as error:
+        fault = str(error)
+        logger.error("saved links are off: %s", fault)
+    sampler = Sampler([NvidiaProbe()], interval_s=settings.probe_interval_s, max_viewers=settings.probe_max_streams)
+    return Services(settings, load_catalog(), sampler, engine, fault)

@@ -1,0 +1,130 @@
+"""What the results region shows of one answer, on the workbench and on a saved page alike."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.answer import Answer
+from app.calc.explanation import Explanation
+from app.calc.notation import quantity
+from app.calc.verdict import Verdict, verdict
+from app.charts.figure import Chart
+from app.charts.gallery import all_charts
+from app.pages.metrics import Level, Metric, levels, metrics
+from app.resolve import ScenarioError
+from app.scenario import Scenario
+from app.web import urls
+
+BINARY, DECIMAL = "gib", "gb"
+
+
+@dataclass(frozen=True, slots=True)
+class LeverLink:
+    """A lever as a link to the changed scenario, with its effect in words."""
+
+    label: str
+    href: str
+    effects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """Everything the results template reads."""
+
+    answer: Answer
+    items: Sequence[tuple[str, str]]
+    binary: bool
+    verdict: Verdict
+    metrics: Sequence[Metric]
+    levels: Sequence[Level]
+    levers: Sequence[LeverLink]
+    charts: Sequence[Chart]
+    export_stamp: str
+
+    @property
+    def units(self) -> str:
+        """The query value of the size units."""
+        return BINARY if self.binary else DECIMAL
+
+    @property
+    def rule_explanations(self) -> Sequence[Explanation]:
+        """The working of the back-of-envelope."""
+        return [e for e in self.answer.evaluation.explanations if e.id.startswith("rule_of_thumb.")]
+
+    def chart_data(self) -> list[dict[str, Any]]:
+        """The figures, for the script that draws them, with the words an exported picture carries."""
+        return [
+            {"id": chart.id, "title": chart.title, "caption": self.export_stamp, "figure": chart.figure}
+            for chart in self.charts
+        ]
+
+
+def answer_view(answered: Answer, *, binary: bool) -> AnswerView:
+    """The view of an answer; sizes in GiB where `binary`."""
+    evaluation = answered.evaluation
+    items = urls.scenario_items(answered.scenario, BINARY if binary else DECIMAL)
+    return AnswerView(
+        answer=answered,
+        items=items,
+        binary=binary,
+        verdict=verdict(evaluation.deployment, evaluation.measures, binary=binary),
+        metrics=metrics(evaluation, binary=binary),
+        levels=levels(evaluation, binary=binary),
+        levers=_levers(answered, binary=binary),
+        charts=all_charts(evaluation, binary=binary),
+        export_stamp=_stamp(answered),
+    )
+
+
+def subject(answered: Answer) -> str:
+    """The scenario in a line: model on accelerator, formats, lengths."""
+    deployment = answered.evaluation.deployment
+    precision, workload = deployment.precision, deployment.workload
+    formats = f"weights {precision.weights}, cache {precision.kv_cache}, arithmetic {precision.compute}"
+    lengths = f"{workload.prompt_tokens:,} + {workload.output_tokens:,} tokens"
+    users = answered.evaluation.measures.memory.running_sequences
+    return (
+        f"{deployment.architecture.name} on {deployment.accelerator.name}; {formats}; {lengths}; "
+        f"{users:,} {'user' if users == 1 else 'users'}"
+    )
+
+
+def _stamp(answered: Answer) -> str:
+    return f"{subject(answered)} · Tokenroof formulas {answered.formula_version}, catalog {answered.catalog_version}"
+
+
+def _levers(answered: Answer, *, binary: bool) -> list[LeverLink]:
+    found = []
+    for lever in answered.evaluation.levers:
+        patched = merge_patch(answered.scenario.document(), dict(lever.change))
+        try:
+            scenario = Scenario.model_validate(patched)
+        except (ValueError, ScenarioError):  # a lever must never break the page it stands on
+            continue
+        effect = lever.effect
+        words = []
+        if effect.state[0] is not effect.state[1]:
+            words.append(effect.state[1].value.replace("_", " "))
+        words.append(f"{_change(effect.output_tokens_per_s.before, effect.output_tokens_per_s.after)} tokens/s")
+        words.append(f"TPOT {quantity(effect.tpot_s.before, 's', 3)} → {quantity(effect.tpot_s.after, 's', 3)}")
+        words.append(f"room {effect.max_concurrency.before:,.0f} → {effect.max_concurrency.after:,.0f}")
+        items = urls.scenario_items(scenario, BINARY if binary else DECIMAL)
+        found.append(LeverLink(lever.label, urls.workbench(items), tuple(words)))
+    return found
+
+
+def _change(before: float, after: float) -> str:
+    return f"{after / before:.2g} ×" if after / before < 10 else f"{after / before:,.0f} ×"
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """`target` with `patch` merged in, as RFC 7396 has it: null removes, objects merge, all else replaces."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge_patch(result.get(key), value)
+    return result

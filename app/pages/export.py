@@ -1,0 +1,52 @@
+"""The numbers behind a chart as a download."""
+
+import csv
+import io
+
+from starlette.responses import Response
+
+from app.answer import Answer
+from app.charts.figure import Cell, Chart
+from app.pages.answer_view import subject
+from app.strict_json import dumps
+
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_of(chart: Chart, answered: Answer) -> Response:
+    """Comma-separated values: what it is in lines that begin with #, units in the headers, raw numbers."""
+    buffer = io.StringIO()
+    for line in (f"Tokenroof: {chart.title}", subject(answered), chart.summary, _versions(answered)):
+        buffer.write(f"# {line}\n")
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([_harmless(column) for column in chart.table.columns])
+    writer.writerows([_harmless(cell) for cell in row] for row in chart.table.rows)
+    return _download(buffer.getvalue().encode(), "text/csv; charset=utf-8", f"tokenroof-{chart.id}.csv")
+
+
+def json_of(chart: Chart, answered: Answer) -> Response:
+    """The same with the scenario and the figure."""
+    body = {
+        "title": chart.title,
+        "summary": chart.summary,
+        "scenario": answered.scenario.document(),
+        "catalog_version": answered.catalog_version,
+        "formula_version": answered.formula_version,
+        "table": {"columns": chart.table.columns, "rows": chart.table.rows},
+        "figure": chart.figure,
+    }
+    return _download(dumps(body), "application/json", f"tokenroof-{chart.id}.json")
+
+
+def _versions(answered: Answer) -> str:
+    return f"formulas {answered.formula_version}, catalog {answered.catalog_version}; ceilings unless named otherwise"
+
+
+def _harmless(cell: Cell) -> Cell:
+    """A text that a spreadsheet would take for a formula gets a leading apostrophe."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA_SIGNS) else cell
+
+
+def _download(body: bytes, media_type: str, name: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return Response(body, headers=headers, media_type=media_type)

@@ -1,0 +1,127 @@
+"""The workbench's form: what stands in each field, what is wrong with it, and the choices of each list."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.notation import quantity
+from app.calc.parameters import count_parameters
+from app.catalog.catalog import Catalog
+from app.resolve import ScenarioError
+from app.scenario import Scenario
+from app.scenario_query import BY_NAME, CUSTOM, name_of, query_items
+
+Choice = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Choices under one heading; each is a value, a label, and words to search by."""
+
+    label: str
+    choices: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Texts and messages by field name. `general` are messages that belong to no field."""
+
+    values: Mapping[str, str]
+    errors: Mapping[str, str]
+    general: tuple[str, ...]
+
+    def value(self, name: str) -> str:
+        """What stands in a field."""
+        return self.values.get(name, "")
+
+    def error(self, name: str) -> str:
+        """What is wrong with it; empty when nothing is."""
+        return self.errors.get(name, "")
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Every field that can carry a message."""
+        return tuple(BY_NAME)
+
+
+def form_of(scenario: Scenario) -> Form:
+    """The form that shows `scenario`, with nothing wrong."""
+    return Form(dict(query_items(scenario)), {}, ())
+
+
+def refused_form(typed: Sequence[tuple[str, str]], defaults: Scenario, error: ScenarioError) -> Form:
+    """The form as it was typed, with each refusal at its field; what was not sent shows its default."""
+    values = dict(query_items(defaults)) | {name: value for name, value in typed if name in BY_NAME}
+    errors: dict[str, str] = {}
+    general = []
+    for refusal in error.refusals:
+        name = name_of(refusal.path)
+        if name is None:
+            general.append(f"{refusal.path}: {refusal.message}" if refusal.path else refusal.message)
+        else:
+            detail = refusal.path.removeprefix("model.config.") if refusal.path.startswith("model.config.") else ""
+            message = f"{detail}: {refusal.message}" if detail else refusal.message
+            message = message[:1].upper() + message[1:] if not detail else message
+            errors[name] = f"{errors[name]} {message}" if name in errors else message
+    return Form(values, errors, tuple(general))
+
+
+@dataclass(frozen=True, slots=True)
+class FormLists:
+    """Every list of choices the form offers; made once for a catalog."""
+
+    models: tuple[Group, ...]
+    accelerators: tuple[Group, ...]
+    engines: tuple[Choice, ...]
+    weights: tuple[Choice, ...]
+    cache: tuple[Choice, ...]
+    compute: tuple[Choice, ...]
+
+
+def form_lists(catalog: Catalog) -> FormLists:
+    """The choices that `catalog` gives."""
+    return FormLists(
+        models=_model_groups(catalog),
+        accelerators=_accelerator_groups(catalog),
+        engines=tuple((engine.id, engine.name) for engine in catalog.engines.values()),
+        weights=tuple((fmt.value, f"{fmt.value} · {fmt.layout.bits_per_weight:.4g} bits a weight") for fmt in _WEIGHTS),
+        cache=tuple((dtype.value, f"{dtype.value} · {dtype.bits} bits") for dtype in _CACHES),
+        compute=(("", "as weights and card allow"), *((dtype.value, dtype.value) for dtype in Dtype)),
+    )
+
+
+# The usual choices first.
+_WEIGHTS = (
+    WeightFormat.BF16,
+    WeightFormat.FP16,
+    WeightFormat.FP8,
+    WeightFormat.INT8,
+    WeightFormat.INT4,
+    WeightFormat.MXFP4,
+    WeightFormat.NVFP4,
+    WeightFormat.FP32,
+)
+_CACHES = (Dtype.BF16, Dtype.FP16, Dtype.FP8, Dtype.INT8, Dtype.FP4, Dtype.INT4, Dtype.FP32)
+
+
+def _model_groups(catalog: Catalog) -> tuple[Group, ...]:
+    """Models by family, with their size; the custom one last."""
+    families: dict[str, list[tuple[str, str, str]]] = {}
+    for record in catalog.models.values():
+        size = count_parameters(catalog.architectures[record.id]).total / 1e9
+        row = (record.id, f"{record.name} · {size:,.3g}B", f"{record.hub_id} {record.family}")
+        families.setdefault(record.family, []).append(row)
+    groups = [Group(family, tuple(rows)) for family, rows in families.items()]
+    return (*groups, Group("Your own", ((CUSTOM, "Custom model…", "custom own config.json"),)))
+
+
+def _accelerator_groups(catalog: Catalog) -> tuple[Group, ...]:
+    """Accelerators by maker, with memory and bandwidth; the custom one last."""
+    makers: dict[str, list[tuple[str, str, str]]] = {}
+    for record in catalog.accelerators.values():
+        bandwidth = quantity(record.memory.bandwidth_gb_per_s * 1e9, "B/s", 3)
+        label = f"{record.name} · {record.memory.marketed_gb:g} GB · {bandwidth}"
+        row = (record.id, label, f"{record.vendor} {record.architecture}")
+        makers.setdefault(record.vendor, []).append(row)
+    groups = [Group(maker, tuple(rows)) for maker, rows in makers.items()]
+    return (*groups, Group("Your own", ((CUSTOM, "Custom accelerator…", "custom own"),)))

@@ -1,0 +1,186 @@
+"""The six numbers at the top of an answer, and the table of levels below them: words and figures, ready to show."""
+
+from dataclasses import dataclass
+
+from app.calc.evaluation import Evaluation
+from app.calc.explanation import Explanation
+from app.calc.notation import quantity, significant
+
+DIGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number with its scope and its working. `level` says what kind of figure it is."""
+
+    id: str
+    label: str
+    value: str
+    unit: str
+    scope: str
+    level: str
+    beside: str
+    explanations: tuple[Explanation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One quantity at each level of answer; None where that level has none."""
+
+    label: str
+    rule_of_thumb: str | None
+    ceiling: str | None
+    gap: str
+
+
+def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
+    """Memory, room, first token, pace, whole answer, throughput."""
+    by_id = {explanation.id: explanation for explanation in evaluation.explanations}
+    held, served, workload = evaluation.measures.memory, evaluation.measures.serving, evaluation.deployment.workload
+    users = held.running_sequences
+
+    def metric(
+        id_: str, label: str, text: str, scope: str, beside: str, explained: tuple[str, ...], level: str = "ceiling"
+    ) -> Metric:
+        value, _, unit = text.partition(" ")
+        return Metric(
+            id_, label, value, unit, scope, level, beside, tuple(by_id[key] for key in explained if key in by_id)
+        )
+
+    def written(value: float, unit: str) -> str:
+        return quantity(value, unit, DIGITS, binary=binary)
+
+    return [
+        metric(
+            "memory",
+            "Memory in use",
+            written(held.needed_bytes, "B"),
+            "per GPU",
+            f"of {written(held.per_gpu.capacity_bytes, 'B')}; weights {written(held.per_gpu.weights_bytes, 'B')}",
+            ("memory.needed_bytes", "memory.per_gpu.weights_bytes", "memory.kv_bytes_per_sequence"),
+            "capacity",
+        ),
+        metric(
+            "room",
+            "Room for",
+            f"{held.max_concurrency:,} {'sequence' if held.max_concurrency == 1 else 'sequences'}",
+            "per GPU",
+            f"of {workload.total_tokens:,} tokens; pool of {held.kv_pool_tokens:,} tokens",
+            (
+                "memory.max_concurrency",
+                "memory.per_gpu.kv_pool_bytes",
+                "memory.kv_bytes_per_token",
+                "memory.kv_pool_tokens",
+                "memory.max_context_tokens",
+            ),
+            "capacity",
+        ),
+        metric(
+            "ttft",
+            "First token (TTFT)",
+            written(served.ttft_s.ceiling, "s"),
+            "per user",
+            f"prefill of {workload.prompt_tokens:,} tokens",
+            ("serving.ttft_s.ceiling", "prefill.ceiling_s", "prefill.intensity_flops_per_byte"),
+        ),
+        metric(
+            "tpot",
+            "Each token (TPOT)",
+            written(served.tpot_s.ceiling, "s"),
+            "per user",
+            f"{significant(served.output_tokens_per_s_per_user.ceiling, DIGITS)} tokens/s while it streams",
+            (
+                "serving.tpot_s.ceiling",
+                "decode.ceiling_s",
+                "decode.intensity_flops_per_byte",
+                "serving.output_tokens_per_s_per_user.ceiling",
+            ),
+        ),
+        metric(
+            "latency",
+            "Whole answer",
+            written(served.total_latency_s.ceiling, "s"),
+            "per user",
+            f"{workload.output_tokens:,} tokens",
+            ("serving.total_latency_s.ceiling",),
+        ),
+        metric(
+            "throughput",
+            "Throughput",
+            f"{significant(served.output_tokens_per_s.ceiling, DIGITS)} tokens/s",
+            "all users" if users > 1 else "one user",
+            _price(evaluation),
+            (
+                "serving.output_tokens_per_s.ceiling",
+                "serving.total_tokens_per_s.ceiling",
+                "cost.usd_per_million_output_tokens",
+                "cost.joules_per_output_token",
+            ),
+        ),
+    ]
+
+
+def _price(evaluation: Evaluation) -> str:
+    cost, users = evaluation.measures.cost, evaluation.measures.memory.running_sequences
+    output = evaluation.deployment.workload.output_tokens
+    working = f"{users:,} × {output:,} tokens ÷ {quantity(evaluation.measures.serving.residency_s, 's', DIGITS)}"
+    if cost is not None and cost.usd_per_million_output_tokens is not None:
+        return f"{working}; ${significant(cost.usd_per_million_output_tokens, DIGITS)} a million"
+    return working
+
+
+def levels(evaluation: Evaluation, *, binary: bool) -> list[Level]:
+    """The same quantities by rule of thumb and at the ceiling, and what makes the gap."""
+    rule, measures = evaluation.rule_of_thumb, evaluation.measures
+    held, served = measures.memory, measures.serving
+
+    def time(value: float) -> str:
+        return quantity(value, "s", DIGITS)
+
+    return [
+        Level(
+            "Prefill of one prompt", time(rule.prefill_s), time(measures.prefill.ceiling_s), _prefill_gap(evaluation)
+        ),
+        Level(
+            "Decode step, weights alone",
+            time(rule.decode_step_s),
+            None,
+            "what one reading of the weights takes, however many users share it",
+        ),
+        Level(
+            "Decode step with the cache",
+            time(rule.kv_step_s),
+            time(measures.decode.ceiling_s),
+            "the ceiling gathers the embedding instead of reading it, and stands half-way through the answers",
+        ),
+        Level(
+            "Tokens a second in decode, all users",
+            significant(rule.kv_tokens_per_s, DIGITS),
+            significant(held.running_sequences / measures.decode.ceiling_s, DIGITS),
+            "users ÷ step, on both sides",
+        ),
+        Level(
+            "Whole answer",
+            time(rule.total_latency_s),
+            time(served.total_latency_s.ceiling),
+            "the rule of thumb leaves the cache out of each step",
+        ),
+        Level(
+            "Tokens of cache",
+            f"{rule.kv_capacity_tokens:,}",
+            f"{held.kv_pool_tokens:,}",
+            "the box's memory against the engine's share of what the driver reports",
+        ),
+        Level(
+            "Users at full length",
+            f"{rule.kv_capacity_users:,}",
+            f"{held.max_concurrency:,}",
+            "tokens of cache ÷ tokens of a sequence",
+        ),
+    ]
+
+
+def _prefill_gap(evaluation: Evaluation) -> str:
+    saved = evaluation.deployment.workload.cached_prompt_tokens
+    hit = f"; {saved:,} prompt tokens come from the prefix cache" if saved else ""
+    return f"the head runs once and the embedding is gathered; attention is added{hit}"

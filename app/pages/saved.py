@@ -1,0 +1,101 @@
+"""A saved configuration as a page: shown to anyone who has the link, changed by who has the edit token."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse, Response
+
+from app.pages.answer_view import BINARY, answer_view
+from app.pages.saving import answer_of, saving_context, text_of, texts_of
+from app.saved_view import contents_of, view
+from app.web import urls
+from app.web.links import expiry, living, store_problems
+from app.web.services import services_of
+from app.web.templating import Templates
+
+SEE_OTHER = 303
+SHOWN_ONCE_S = 300
+COOKIE = "edit_token"
+PRIVATE = {"Cache-Control": "private, no-store", "X-Robots-Tag": "noindex", "Referrer-Policy": "no-referrer"}
+router = APIRouter(include_in_schema=False)
+Slug = Annotated[str, Path(max_length=200)]
+
+
+@router.post("/save")
+async def save(request: Request) -> Response:
+    """Save what the workbench shows; then show it, with the edit token, once."""
+    services = services_of(request)
+    async with request.form() as form:
+        texts, answered = texts_of(form), answer_of(form, services.catalog)
+    contents = contents_of(answered, texts.title, texts.notes, expiry(texts.expires_in_days, services.settings))
+    with store_problems():
+        made = await run_in_threadpool(services.configurations.create, contents)
+    # The token travels in a cookie of this one page, which the page takes back: never in an address.
+    response = RedirectResponse(urls.saved(made.slug), SEE_OTHER, PRIVATE)
+    response.set_cookie(
+        COOKIE,
+        made.edit_token,
+        max_age=SHOWN_ONCE_S,
+        path=urls.saved(made.slug),
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return response
+
+
+@router.get("/c/{slug}")
+async def show(slug: Slug, request: Request) -> Response:
+    """The saved configuration as it was and as it is."""
+    services, templates = services_of(request), _templates(request)
+    saved = await run_in_threadpool(living, services.configurations, slug)
+    seen = view(saved, services.catalog)
+    binary = request.query_params.get("units") == BINARY
+    shown = answer_view(seen.answer, binary=binary) if seen.answer else None
+    edit_token = request.cookies.get(COOKIE)
+    context: dict[str, Any] = {
+        **saving_context(services.settings),
+        "savable": False,
+        "slug": slug,
+        "seen": seen,
+        "saved": saved,
+        "view": shown,
+        "address": urls.absolute(request, services.settings, urls.saved(slug)),
+        "edit_token": edit_token,
+        "units_href": lambda units: urls.saved(slug) + (f"?units={units}" if units == BINARY else ""),
+        "twin": urls.saved_api(slug),
+    }
+    response = templates.page("saved", context, headers=PRIVATE)
+    if edit_token:
+        response.delete_cookie(COOKIE, path=urls.saved(slug))
+    return response
+
+
+@router.post("/c/{slug}/edit")
+async def edit(slug: Slug, request: Request) -> Response:
+    """Change title, notes and expiry; the scenario stays as it was saved."""
+    services = services_of(request)
+    async with request.form() as form:
+        texts, token = texts_of(form), text_of(form, "edit_token").strip()
+    saved = await run_in_threadpool(living, services.configurations, slug)
+    contents = saved.with_texts(texts.title, texts.notes, expiry(texts.expires_in_days, services.settings))
+    with store_problems():
+        await run_in_threadpool(services.configurations.replace, slug, token, contents)
+    return RedirectResponse(urls.saved(slug), SEE_OTHER, PRIVATE)
+
+
+@router.post("/c/{slug}/revoke")
+async def revoke(slug: Slug, request: Request) -> Response:
+    """Revoke the link: what it showed is wiped, and its address answers as if it had never been."""
+    services = services_of(request)
+    async with request.form() as form:
+        token = text_of(form, "edit_token").strip()
+    with store_problems():
+        await run_in_threadpool(services.configurations.revoke, slug, token)
+    return _templates(request).page("revoked", {}, headers=PRIVATE)
+
+
+def _templates(request: Request) -> Templates:
+    templates: Templates = request.app.state.templates
+    return templates

@@ -1,0 +1,77 @@
+"""Saving from the workbench: the form's choices, and what it makes of a posted form."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from pydantic import ValidationError
+from starlette.datastructures import FormData, UploadFile
+
+from app.answer import Answer, answer
+from app.catalog.catalog import Catalog
+from app.resolve import Refusal, ScenarioError
+from app.settings import Settings
+from app.web.links import LinkTexts
+from app.web.problem import invalid, refusals_of
+from app.web.query import MOST_ITEMS, scenario_from
+
+EXPIRY_DAYS = (7, 30, 90, 365)
+MAX_QUERY = 32_000
+
+
+def saving_context(settings: Settings) -> Mapping[str, Any]:
+    """What the save form offers."""
+    days = sorted({*EXPIRY_DAYS, settings.link_expiry_days})
+    choices = [(str(d), f"in {d} days") for d in days]
+    if settings.allow_unexpiring_links:
+        choices.append(("0", "never"))
+    return {"savable": True, "expiry_choices": choices, "expiry_default": str(settings.link_expiry_days)}
+
+
+def text_of(form: FormData, name: str) -> str:
+    """A posted text; an upload in its place is refused.
+
+    Raises:
+        ProblemError: 422.
+    """
+    value = form.get(name, "")
+    if isinstance(value, UploadFile):
+        raise invalid([Refusal(name, "A file is not expected here.")])
+    return value
+
+
+def texts_of(form: FormData) -> LinkTexts:
+    """Title, notes and expiry of a posted form.
+
+    Raises:
+        ProblemError: 422, each message at its field.
+    """
+    days = text_of(form, "expires_in_days").strip()
+    try:
+        return LinkTexts.model_validate(
+            {
+                "title": text_of(form, "title"),
+                "notes": text_of(form, "notes"),
+                "expires_in_days": int(days) if days.isascii() and days.isdigit() and len(days) < 6 else None,
+            }
+        )
+    except ValidationError as error:
+        raise invalid(refusals_of(error)) from error
+
+
+def answer_of(form: FormData, catalog: Catalog) -> Answer:
+    """The answer to the scenario that the form carries as a query string.
+
+    Raises:
+        ProblemError: 422, each message at its field.
+    """
+    query = text_of(form, "query")
+    if len(query) > MAX_QUERY:
+        raise invalid([Refusal("query", "is too long.")])
+    try:
+        items = parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_ITEMS)
+        return answer(scenario_from(items), catalog)
+    except ScenarioError as error:
+        raise invalid(refusals_of(error)) from error
+    except ValueError as error:  # too many fields
+        raise invalid([Refusal("query", "is no query string that is read here.")]) from error

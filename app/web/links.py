@@ -1,0 +1,91 @@
+"""Saved links at the edge: expiry, edit tokens, and the store's refusals as problems."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, Strict
+
+from app.resolve import Refusal
+from app.scenario import Part
+from app.settings import Settings
+from app.store.configurations import Configurations
+from app.store.errors import (
+    ExpiredError,
+    NotFoundError,
+    StoreBusyError,
+    StoreError,
+    UnstorableError,
+    WrongEditTokenError,
+)
+from app.store.records import Gone, Saved
+from app.text import clean_notes, clean_text
+from app.web.problem import ProblemError
+
+NOT_FOUND = "There is no saved configuration at this address."
+Title = Annotated[str, Field(min_length=1, max_length=120), AfterValidator(clean_text)]
+Notes = Annotated[str, Field(max_length=4000), AfterValidator(clean_notes)]
+
+
+class LinkTexts(Part):
+    """What a person adds to a scenario when saving it."""
+
+    title: Title = Field(description="Title of the saved configuration.")
+    notes: Notes = Field("", description="Notes, plain text.")
+    expires_in_days: Annotated[int, Strict()] | None = Field(
+        None,
+        description="Days until the link expires; left out: the server's default (90 unless set otherwise). "
+        "0 asks for a link without expiry, where the operator allows it.",
+        ge=0,
+        le=3650,
+    )
+
+
+def expiry(days: int | None, settings: Settings) -> datetime | None:
+    """The moment a link expires.
+
+    Raises:
+        ProblemError: 422, a link without expiry is not allowed here.
+    """
+    if days == 0:
+        if settings.allow_unexpiring_links:
+            return None
+        message = "Links without expiry are not allowed on this server."
+        raise ProblemError(422, message, [Refusal("expires_in_days", message)])
+    return datetime.now(UTC) + timedelta(days=days or settings.link_expiry_days)
+
+
+def living(configurations: Configurations, slug: str) -> Saved:
+    """The saved configuration behind `slug`.
+
+    Raises:
+        ProblemError: 404 for wrong, malformed and revoked ones alike, 410 after the expiry.
+    """
+    with store_problems():
+        found = configurations.get(slug)
+    if found is None:
+        raise ProblemError(404, NOT_FOUND)
+    if isinstance(found, Gone):
+        raise ProblemError(410, f"This link expired on {found.expired_at:%Y-%m-%d}.")
+    return found
+
+
+@contextmanager
+def store_problems() -> Iterator[None]:
+    """Turns the store's refusals into problems for the edge."""
+    try:
+        yield
+    except ExpiredError as error:
+        raise ProblemError(410, f"This link expired on {error.expired_at:%Y-%m-%d}.") from error
+    except NotFoundError as error:
+        raise ProblemError(404, NOT_FOUND) from error
+    except WrongEditTokenError as error:
+        raise ProblemError(403, "This edit token is not that of the link.") from error
+    except UnstorableError as error:
+        raise ProblemError(422, str(error)) from error
+    except StoreBusyError as error:
+        headers = {"Retry-After": str(error.retry_after_s)}
+        raise ProblemError(503, "The database is busy; nothing was changed.", headers=headers) from error
+    except StoreError as error:
+        raise ProblemError(503, "Saved links are not available: the database needs its operator.") from error

@@ -1,0 +1,56 @@
+"""What the routes work with: built once by the factory, handed to each route by a dependency."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+from sqlalchemy import Engine
+
+from app.catalog.catalog import Catalog
+from app.probes.sampler import Sampler
+from app.settings import Settings
+from app.store.configurations import Configurations
+from app.web.problem import ProblemError
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Everything that outlives a request. Without a sound database `engine` is None, and `store_fault` says why."""
+
+    settings: Settings
+    catalog: Catalog
+    sampler: Sampler
+    engine: Engine | None
+    store_fault: str | None = None
+
+    @property
+    def configurations(self) -> Configurations:
+        """The saved links.
+
+        Raises:
+            ProblemError: 503, the product runs as a calculator alone.
+        """
+        if self.engine is None:
+            raise ProblemError(503, "Saved links are not available: the database needs its operator.")
+        return Configurations(self.engine)
+
+
+def services_of(request: Request) -> Services:
+    """The services of the app that answers `request`."""
+    services: Services = request.app.state.services
+    return services
+
+
+def catalog_of(request: Request) -> Catalog:
+    """The catalog of the app that answers `request`."""
+    return services_of(request).catalog
+
+
+def configurations_of(request: Request) -> Configurations:
+    """The saved links of the app that answers `request`."""
+    return services_of(request).configurations
+
+
+ServicesDep = Annotated[Services, Depends(services_of)]
+CatalogDep = Annotated[Catalog, Depends(catalog_of)]
+ConfigurationsDep = Annotated[Configurations, Depends(configurations_of)]
