@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
+from app.api.openapi import install_openapi
 from app.api.router import api_router
 from app.catalog.catalog import load_catalog
 from app.pages.form import form_lists
@@ -29,7 +30,7 @@ from app.web.urls import API
 logger = logging.getLogger("tokenroof")
 DESCRIPTION = (
     "Does a model fit on an accelerator, how fast can it be, and what is in the way? Numbers are SI units: seconds, "
-    "bytes, FLOP; GB is 10^9 bytes. A `ceiling` cannot be beaten, a rule of thumb is what people learn, and what is "
+    "bytes, FLOP; GB is 10^9 bytes. A ceiling cannot be beaten, a rule of thumb is what people learn, and what is "
     "not claimed is null. Errors are application/problem+json with the path of each field."
 )
 
@@ -71,6 +72,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.services, app.state.templates = services, templates
     app.state.form_lists = form_lists(services.catalog)
     errors.install(app)
+    install_openapi(app)
     app.include_router(api_router(settings))
     app.include_router(pages_router())
     app.mount(MOUNT_PATH, AssetFiles(assets))

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.scenario import Scenario
 from app.scenario_query import FIELDS
@@ -201,6 +201,7 @@ class Evaluation(BaseModel):
 class BatchRequest(BaseModel):
     """Scenarios to evaluate."""
 
+    model_config = ConfigDict(extra="forbid")
     scenarios: list[dict[str, Any]] = Field(description="Each a Scenario.", min_length=1, max_length=1_000)
 
 

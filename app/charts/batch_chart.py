@@ -17,9 +17,9 @@ def batch_chart(evaluation: Evaluation) -> Chart:
     running = evaluation.measures.memory.running_sequences
     top = float(series.batch[-1])
     traces = [
-        _line(series, 1 / series.weights_only_step_s, "y2", "rule", "Weights alone (rule of thumb)", show=False),
+        _line(series, 1 / series.weights_only_step_s, "y2", "rule", "Weights alone (rule)", show=False),
         _line(series, 1 / series.step_s, "y2", "decode", "With the cache (ceiling)", show=False),
-        _line(series, series.batch / series.weights_only_step_s, "y", "rule", "Weights alone (rule of thumb)"),
+        _line(series, series.batch / series.weights_only_step_s, "y", "rule", "Weights alone (rule)"),
         _line(series, series.batch / series.step_s, "y", "decode", "With the cache (ceiling)"),
         _here(evaluation, "y", running),
         _here(evaluation, "y2", 1),
@@ -27,15 +27,15 @@ def batch_chart(evaluation: Evaluation) -> Chart:
     shapes = [vertical(series.ridge_batch, "ridge", "dot")] if series.ridge_batch < top else []
     labels = []
     if series.ridge_batch < top:
-        labels.append(_label(f"ridge {significant(series.ridge_batch, 3)}", series.ridge_batch, 1.0, "left"))
+        labels.append(_label(f"ridge {significant(series.ridge_batch, 3)}", series.ridge_batch, 1.0, "right"))
     if 0 < capacity < top:
         shapes += [vertical(capacity, "limit"), _beyond(capacity, top)]
-        labels.append(_label(f"memory full at {capacity:,}", capacity, 0.5, "left"))
+        labels.append(_label(f"memory full at {capacity:,}", capacity, 0.5, "right"))
     figure = {
         "data": traces,
         "layout": layout(
             420,
-            xaxis=log_axis("Sequences in a decode step (batch)", range=[0, float(np.log10(top))], anchor="y2"),
+            xaxis=log_axis("Sequences in a decode step (batch)", 1, top, anchor="y2"),
             yaxis=axis("All users, tokens/s", domain=[0.54, 1], rangemode="tozero", exponentformat="SI"),
             yaxis2=axis("Each user, tokens/s", domain=[0, 0.44], rangemode="tozero"),
             shapes=shapes,
@@ -102,7 +102,7 @@ def _here(evaluation: Evaluation, axis_name: str, users: int) -> dict[str, Any]:
 
 
 def _label(text: str, x: float, y: float, anchor: str) -> dict[str, Any]:
-    return note(text, float(np.log10(x)), y, yref="paper", xanchor=anchor, yanchor="top", xshift=4)
+    return note(text, float(np.log10(x)), y, yref="paper", xanchor=anchor, yanchor="top", xshift=-4)
 
 
 def _beyond(capacity: float, top: float) -> dict[str, Any]:

@@ -58,9 +58,9 @@ def context_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
     figure = {
         "data": traces,
         "layout": layout(
-            360,
-            xaxis=log_axis("Context, tokens", range=[math.log10(256), math.log10(top * 1.15)]),
-            yaxis=log_axis(f"KV cache, {unit}", range=[math.log10(bottom / 1.5), math.log10(highest * 2)]),
+            340,
+            xaxis=log_axis("Context, tokens", 256, top * 1.15),
+            yaxis=log_axis(f"KV cache, {unit}", bottom / 1.5, highest * 2),
             shapes=shapes,
             annotations=labels,
         ),

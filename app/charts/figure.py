@@ -3,10 +3,12 @@
 Colours are roles ("@decode"): the browser puts in the colour of the theme, so one figure serves light, dark and print.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 Figure = dict[str, Any]
 Cell = str | float | int
 
@@ -50,7 +52,7 @@ def layout(height: int, **more: Any) -> dict[str, Any]:
 def axis(title: str, **more: Any) -> dict[str, Any]:
     """An axis with its unit in the title."""
     return {
-        "title": {"text": title, "standoff": 8, "font": {"color": "@muted"}},
+        "title": {"text": title, "standoff": 8, "font": {"color": "@muted", "size": 12}},
         "gridcolor": "@grid",
         "linecolor": "@axis",
         "tickcolor": "@axis",
@@ -60,9 +62,30 @@ def axis(title: str, **more: Any) -> dict[str, Any]:
     } | more
 
 
-def log_axis(title: str, **more: Any) -> dict[str, Any]:
-    """A logarithmic axis labelled at the decades."""
-    return axis(title, type="log", dtick=1, exponentformat="SI", minor={"dtick": "D1", "showgrid": False}, **more)
+def log_axis(title: str, low: float, high: float, **more: Any) -> dict[str, Any]:
+    """A logarithmic axis from `low` to `high`, with a label at each decade.
+
+    The labels are given, because Plotly's own for large powers are superscripts, which it styles inline.
+    """
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    exponents = range(first, last + 1, max(1, (last - first) // 9))
+    return axis(
+        title,
+        type="log",
+        range=[math.log10(low), math.log10(high)],
+        tickmode="array",
+        tickvals=[10.0**e for e in exponents],
+        ticktext=[_decade(e) for e in exponents],
+        **more,
+    )
+
+
+def _decade(exponent: int) -> str:
+    """A power of ten with its SI prefix: 0.1, 10, 1k, 100T."""
+    if exponent < 0:
+        return f"{10.0**exponent:.{-exponent}f}" if exponent > -5 else f"1e{exponent}"
+    thousands = min(exponent // 3, len(_PREFIXES) - 1)
+    return f"{10 ** (exponent - 3 * thousands)}{_PREFIXES[thousands]}"
 
 
 def note(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:

@@ -15,8 +15,8 @@ CHARTS: Mapping[str, Maker] = {
     "roofline": lambda evaluation, binary: roofline_chart(evaluation),
     "batch": lambda evaluation, binary: batch_chart(evaluation),
     "memory": lambda evaluation, binary: memory_chart(evaluation, binary=binary),
-    "context": lambda evaluation, binary: context_chart(evaluation, binary=binary),
     "time": lambda evaluation, binary: time_chart(evaluation),
+    "context": lambda evaluation, binary: context_chart(evaluation, binary=binary),
 }
 
 

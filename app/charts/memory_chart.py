@@ -20,9 +20,9 @@ def memory_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
     outside = max(0.0, capacity - weights - cache - free_pool)
     parts = [
         ("Weights", weights, "weights", ""),
-        (f"Cache of {held.running_sequences:,} full-length", cache, "cache", ""),
+        ("Cache in use", cache, "cache", ""),
         ("Cache free", free_pool, "free", ""),
-        ("Outside the engine's share", outside, "outside", "/"),
+        ("Not the engine's", outside, "outside", "/"),
     ]
     over = max(0.0, weights + cache - capacity)
     traces, start = [], 0.0
@@ -37,9 +37,9 @@ def memory_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
     figure = {
         "data": traces,
         "layout": layout(
-            190,
+            280,
             barmode="stack",
-            bargap=0.35,
+            bargap=0.45,
             xaxis=axis(unit, range=[0, max(capacity, start) * 1.06 / scale]),
             yaxis={"visible": False, "fixedrange": True},
             shapes=[

@@ -10,7 +10,7 @@ from app.calc.phase import PhaseCost
 from app.calc.roofline import Bound, attainable_flops_per_s, ridge_flops_per_byte
 from app.charts.figure import Chart, layout, log_axis, note, table_of, vertical
 from app.charts.plain import plain
-from app.charts.series import BatchSeries, batch_series
+from app.charts.series import LANDMARKS, BatchSeries, batch_series
 
 
 def roofline_chart(evaluation: Evaluation) -> Chart:
@@ -25,15 +25,15 @@ def roofline_chart(evaluation: Evaluation) -> Chart:
     )
     traces = [_roof(evaluation, dtype, low, high) for dtype in _roof_order(evaluation)]
     traces += [_path(series), _point("Prefill", "prefill", "diamond", prefill)]
-    traces.append(_point(f"Decode, batch {evaluation.measures.memory.running_sequences:,}", "decode", "circle", decode))
+    traces.append(_point(f"Decode at {evaluation.measures.memory.running_sequences:,}", "decode", "circle", decode))
     bottom = 10 ** math.floor(math.log10(min(series.flops_per_s[0], low * accelerator.bandwidth_bytes_per_s)))
     top = 10 ** math.ceil(math.log10(accelerator.peak(compute) * 1.5))
     figure = {
         "data": traces,
         "layout": layout(
             420,
-            xaxis=log_axis("Arithmetic intensity, FLOP/B", range=[math.log10(low), math.log10(high)]),
-            yaxis=log_axis("Arithmetic, FLOP/s", range=[math.log10(bottom), math.log10(top)]),
+            xaxis=log_axis("Arithmetic intensity, FLOP/B", low, high),
+            yaxis=log_axis("Arithmetic, FLOP/s", bottom, top),
             shapes=[
                 vertical(ridge, "ridge", "dot"),
                 _zone(low, ridge, "@memoryzone"),
@@ -46,10 +46,7 @@ def roofline_chart(evaluation: Evaluation) -> Chart:
         (name, cost.intensity_flops_per_byte, cost.flops / cost.ceiling_s, cost.flops, cost.bytes, cost.bound.value)
         for name, cost in (("prefill", prefill), ("decode", decode))
     ]
-    rows += [
-        (f"decode at batch {int(b):,}", float(i), float(f), float(i and f * s), float(f * s / i), "")
-        for b, i, f, s in _marked(series)
-    ]
+    rows += [(f"decode at batch {int(b):,}", i, f, f * s, f * s / i, "") for b, i, f, s in _marked(series)]
     columns = ("work", "intensity (FLOP/B)", "arithmetic (FLOP/s)", "FLOP", "bytes (B)", "bound")
     return Chart(
         "roofline",
@@ -87,12 +84,13 @@ def _roof(evaluation: Evaluation, dtype: Dtype, low: float, high: float) -> dict
 def _path(series: BatchSeries) -> dict[str, Any]:
     return {
         "type": "scatter",
-        "mode": "lines",
-        "name": "Decode as the batch grows",
+        "mode": "lines+markers",
+        "name": "Decode by batch",
         "x": series.intensity_flops_per_byte.tolist(),
         "y": series.flops_per_s.tolist(),
         "customdata": series.batch.tolist(),
-        "line": {"color": "@decode", "width": 2, "dash": "dot"},
+        "line": {"color": "@path", "width": 7},
+        "marker": {"color": "@decode", "size": [7 if batch in LANDMARKS else 0 for batch in series.batch]},
         "hovertemplate": "batch %{customdata:,}: %{x:.3s} FLOP/B, %{y:.3s}FLOP/s<extra></extra>",
     }
 
@@ -139,25 +137,15 @@ def _labels(
         at(name, low * (high / low) ** 0.02, top / (top / bottom) ** 0.04, xanchor="left"),
     ]
     for b, intensity, flops, _ in _marked(series):
-        labels.append(at(f"{int(b):,}", intensity, flops, yshift=-12, xshift=8, bgcolor="@clear"))
+        labels.append(at(f"batch {int(b):,}", intensity, flops, yshift=-13, xshift=6, xanchor="left", bgcolor="@clear"))
     return labels
 
 
 def _marked(series: BatchSeries) -> list[tuple[float, float, float, float]]:
-    """Batches worth a label: 1, and the ends of the path's doublings by sixteen."""
-    wanted, found = [1.0, 16.0, 256.0, 4096.0], []
-    for target in wanted:
-        i = int(abs(series.batch - target).argmin())
-        if 0.7 < series.batch[i] / target < 1.4:
-            found.append(
-                (
-                    float(series.batch[i]),
-                    float(series.intensity_flops_per_byte[i]),
-                    float(series.flops_per_s[i]),
-                    float(series.step_s[i]),
-                )
-            )
-    return found
+    """Batch, intensity, arithmetic and step time at the landmarks of the path."""
+    columns = (series.batch, series.intensity_flops_per_byte, series.flops_per_s, series.step_s)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [(batch, intensity, flops, step) for batch, intensity, flops, step in rows if batch in LANDMARKS]
 
 
 def _summary(prefill: PhaseCost, decode: PhaseCost, ridge: float) -> str:

@@ -13,6 +13,7 @@ from app.calc.rule_of_thumb import decode_step_s
 
 Values = NDArray[np.float64]
 LEAST_TOP = 1024
+LANDMARKS = (1, 16, 256, 4096, 65_536)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ def batch_series(evaluation: Evaluation, count: int = 49) -> BatchSeries:
     ridge_batch = weight_bytes / accelerator.bandwidth_bytes_per_s * peak / (FLOPS_PER_MULTIPLY_ADD * params)
     top = max(LEAST_TOP, 2 * held.max_concurrency, 2 * held.running_sequences, min(2 * ridge_batch, 1e5))
     batch = np.unique(np.rint(np.geomspace(1, top, count)))
-    batch = np.unique(np.append(batch, held.running_sequences)).astype(float)
+    landmarks = [mark for mark in LANDMARKS if mark < top]
+    batch = np.unique(np.concatenate([batch, landmarks, [held.running_sequences]])).astype(float)
 
     operators = decode_operators(deployment, batch, deployment.workload.mid_answer_tokens)
     step = np.asarray(ceiling_s(operators, accelerator), dtype=float)

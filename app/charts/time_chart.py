@@ -11,11 +11,11 @@ from app.charts.figure import Chart, axis, layout, table_of
 
 # What moves or computes together, told apart by colour and order.
 PARTS: Mapping[str, tuple[str, tuple[OperatorName, ...]]] = {
-    "Feed-forward weights": ("ffn", (OperatorName.GATE_UP, OperatorName.DOWN)),
-    "Attention weights": ("weights", (OperatorName.QKV, OperatorName.OUTPUT)),
-    "Scores and values (cache)": ("cache", (OperatorName.ATTENTION,)),
+    "Feed-forward": ("ffn", (OperatorName.GATE_UP, OperatorName.DOWN)),
+    "Attention matrices": ("weights", (OperatorName.QKV, OperatorName.OUTPUT)),
+    "Cache: scores, values": ("cache", (OperatorName.ATTENTION,)),
     "Head": ("head", (OperatorName.HEAD,)),
-    "Embedding and norms": ("outside", (OperatorName.EMBEDDING, OperatorName.NORMS)),
+    "Other": ("outside", (OperatorName.EMBEDDING, OperatorName.NORMS)),
 }
 
 
@@ -48,13 +48,20 @@ def time_chart(evaluation: Evaluation) -> Chart:
     figure = {
         "data": traces,
         "layout": layout(
-            300,
+            280,
             barmode="stack",
             bargap=0.4,
             xaxis=axis("Share of the time", range=[0, 1], tickformat=".0%"),
             yaxis={"automargin": True, "tickfont": {"color": "@ink"}, "fixedrange": True},
-            legend={"orientation": "h", "x": 0, "y": -0.28, "yanchor": "top", "traceorder": "normal"},
-            margin={"l": 100, "r": 20, "t": 12, "b": 48},
+            legend={
+                "orientation": "h",
+                "x": 0,
+                "xanchor": "left",
+                "y": 1.02,
+                "yanchor": "bottom",
+                "traceorder": "normal",
+            },
+            margin={"l": 100, "r": 20, "t": 64, "b": 44},
         ),
     }
     summary = (

@@ -47,6 +47,12 @@ class AnswerView:
         return BINARY if self.binary else DECIMAL
 
     @property
+    def verdict_words(self) -> tuple[str, str]:
+        """The sentence in two: the state as a heading, and what follows its colon."""
+        state, _, rest = self.verdict.sentence.partition(": ")
+        return state, rest[:1].upper() + rest[1:]
+
+    @property
     def rule_explanations(self) -> Sequence[Explanation]:
         """The working of the back-of-envelope."""
         return [e for e in self.answer.evaluation.explanations if e.id.startswith("rule_of_thumb.")]
@@ -107,7 +113,8 @@ def _levers(answered: Answer, *, binary: bool) -> list[LeverLink]:
             words.append(effect.state[1].value.replace("_", " "))
         words.append(f"{_change(effect.output_tokens_per_s.before, effect.output_tokens_per_s.after)} tokens/s")
         words.append(f"TPOT {quantity(effect.tpot_s.before, 's', 3)} → {quantity(effect.tpot_s.after, 's', 3)}")
-        words.append(f"room {effect.max_concurrency.before:,.0f} → {effect.max_concurrency.after:,.0f}")
+        if effect.max_concurrency.before != effect.max_concurrency.after:
+            words.append(f"room {effect.max_concurrency.before:,.0f} → {effect.max_concurrency.after:,.0f}")
         items = urls.scenario_items(scenario, BINARY if binary else DECIMAL)
         found.append(LeverLink(lever.label, urls.workbench(items), tuple(words)))
     return found

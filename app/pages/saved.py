@@ -9,8 +9,11 @@ from starlette.responses import RedirectResponse, Response
 from app.pages.answer_view import BINARY, answer_view
 from app.pages.saving import answer_of, saving_context, text_of, texts_of
 from app.saved_view import contents_of, view
+from app.store.records import Contents
+from app.store.tables import TITLE_MAX_CHARS
 from app.web import urls
 from app.web.links import expiry, living, store_problems
+from app.web.problem import ProblemError
 from app.web.services import services_of
 from app.web.templating import Templates
 
@@ -29,8 +32,26 @@ async def save(request: Request) -> Response:
     async with request.form() as form:
         texts, answered = texts_of(form), answer_of(form, services.catalog)
     contents = contents_of(answered, texts.title, texts.notes, expiry(texts.expires_in_days, services.settings))
+    return await _created(request, contents)
+
+
+@router.post("/c/{slug}/duplicate")
+async def duplicate(slug: Slug, request: Request) -> Response:
+    """A new link of one's own to the same scenario, with today's numbers and the default expiry."""
+    services = services_of(request)
+    saved = await run_in_threadpool(living, services.configurations, slug)
+    seen = view(saved, services.catalog)
+    if seen.answer is None:
+        raise ProblemError(422, f"This scenario can no longer be answered: {seen.obstacle}")
+    title = f"Copy of {saved.title}"[:TITLE_MAX_CHARS]
+    contents = contents_of(seen.answer, title, saved.notes, expiry(None, services.settings))
+    return await _created(request, contents)
+
+
+async def _created(request: Request, contents: Contents) -> Response:
+    """Store a new link and go to it."""
     with store_problems():
-        made = await run_in_threadpool(services.configurations.create, contents)
+        made = await run_in_threadpool(services_of(request).configurations.create, contents)
     # The token travels in a cookie of this one page, which the page takes back: never in an address.
     response = RedirectResponse(urls.saved(made.slug), SEE_OTHER, PRIVATE)
     response.set_cookie(

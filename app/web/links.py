@@ -20,12 +20,13 @@ from app.store.errors import (
     WrongEditTokenError,
 )
 from app.store.records import Gone, Saved
+from app.store.tables import NOTES_MAX_CHARS, TITLE_MAX_CHARS
 from app.text import clean_notes, clean_text
 from app.web.problem import ProblemError
 
 NOT_FOUND = "There is no saved configuration at this address."
-Title = Annotated[str, Field(min_length=1, max_length=120), AfterValidator(clean_text)]
-Notes = Annotated[str, Field(max_length=4000), AfterValidator(clean_notes)]
+Title = Annotated[str, Field(min_length=1, max_length=TITLE_MAX_CHARS), AfterValidator(clean_text)]
+Notes = Annotated[str, Field(max_length=NOTES_MAX_CHARS), AfterValidator(clean_notes)]
 
 
 class LinkTexts(Part):

@@ -9,6 +9,7 @@ const CONFIG = {
   responsive: true,
   doubleClick: "reset",
 };
+const NARROW = 480; // below it the legend keeps to what is drawn
 const PICTURE = { png: { width: 1200, scale: 2 }, svg: { width: 1200, scale: 1 } };
 
 let charts = new Map();
@@ -23,6 +24,9 @@ function draw(chart) {
   if (!node) return;
   const figure = paintedFor(null, chart.figure);
   figure.layout.font.family = getComputedStyle(document.body).fontFamily;
+  if (node.clientWidth < NARROW) {
+    for (const trace of figure.data) if (trace.visible === "legendonly") trace.showlegend = false;
+  }
   if (matchMedia("(pointer: fine)").matches) figure.layout.dragmode = "zoom";
   window.Plotly.react(node, figure.data, figure.layout, CONFIG);
 }
