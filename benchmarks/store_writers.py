@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,13 +113,13 @@ def measure(path: Path, writers: int, seconds: float) -> bool:
     return found == len(total.slugs) > 0 and not total.errors and verdict == "ok"
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status: 0 if nothing failed and nothing was lost."""
     parser = argparse.ArgumentParser(description="Many writers on one SQLite file.")
     parser.add_argument("--writers", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--folder", type=Path, help="where to put the file; a temporary folder if left out")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         return 0 if measure(Path(folder) / "benchmark.sqlite3", options.writers, options.seconds) else 1
 

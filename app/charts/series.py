@@ -28,7 +28,7 @@ class BatchSeries:
     ridge_batch: float
 
 
-def batch_series(evaluation: Evaluation, count: int = 49) -> BatchSeries:
+def batch_series(evaluation: Evaluation, count: int = 33) -> BatchSeries:
     """`count` batches, evenly apart on a log scale, past the largest that matters: ridge, capacity or the one asked."""
     deployment, held = evaluation.deployment, evaluation.measures.memory
     accelerator, weights = deployment.accelerator, deployment.precision.weights

@@ -1,0 +1,61 @@
+"""The calculators: a sweep of a million points, and one evaluation with every derivation."""
+
+import numpy as np
+
+from app.answer import answer
+from app.calc.evaluation import evaluate
+from app.calc.sweep import decode_sweep
+from app.catalog.catalog import load_catalog
+from app.charts.gallery import all_charts
+from app.document import document
+from app.pages.presets import default_scenario
+from app.resolve import resolve
+from app.strict_json import dumps
+from benchmarks.timing import best_of, table
+
+SIDE = 1_000
+LOOP = 200
+
+
+def run() -> None:
+    """Print both tables."""
+    catalog = load_catalog()
+    deployment = resolve(default_scenario(), catalog).deployment
+    batch, context = np.geomspace(1, 4096, SIDE), np.geomspace(128, 131_072, SIDE)
+    grid = np.outer(batch, context)
+    copy_s = best_of(lambda: grid * 1.0)
+    sweep_s = best_of(lambda: decode_sweep(deployment, batch, context))
+    points = SIDE * SIDE
+    table(
+        f"Sweep of {points:,} (concurrency × context) points, one core",
+        ("what", "ms", "µs a point", "of a NumPy multiplication of the grid"),
+        [
+            ("NumPy: grid × 1.0", f"{1e3 * copy_s:.2f}", f"{1e6 * copy_s / points:.4f}", "1.0"),
+            ("decode sweep", f"{1e3 * sweep_s:.2f}", f"{1e6 * sweep_s / points:.4f}", f"{sweep_s / copy_s:.1f}"),
+        ],
+    )
+
+    cards = [catalog.devices[id_] for id_ in ("h200-sxm", "b200-sxm")]
+    answered = answer(default_scenario(), catalog)
+    body = dumps(document(answered))
+
+    def each(action: object) -> float:
+        return best_of(lambda: [action() for _ in range(LOOP)]) / LOOP  # type: ignore[operator]
+
+    def explained() -> list[str]:
+        return [explanation.substituted for explanation in evaluate(deployment, cards).explanations]
+
+    base = each(lambda: dumps({"a": [1.0] * 100}))
+    rows = [
+        ("JSON of a hundred numbers", base),
+        ("one evaluation, derivations written out", each(explained)),
+        ("scenario to answer (validate, resolve, evaluate)", each(lambda: answer(default_scenario(), catalog))),
+        ("answer to document", each(lambda: document(answered))),
+        (f"document to JSON ({len(body):,} B)", each(lambda: dumps(document(answered)))),
+        ("five figures", each(lambda: all_charts(answered.evaluation))),
+    ]
+    table(
+        "One scenario",
+        ("what", "ms", "of the JSON of a hundred numbers"),
+        [(name, f"{1e3 * seconds:.3f}", f"{seconds / base:.1f}") for name, seconds in rows],
+    )
