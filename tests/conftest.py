@@ -1,0 +1,82 @@
+"""Fixtures for tests that need the application: an app of one's own, a client, a running server."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from app.main import create_app
+from app.settings import ROOT, Settings
+from app.web.asset_build import build_assets
+
+START_TIMEOUT_S = 30
+
+
+@pytest.fixture(scope="session")
+def assets_dir() -> Path:
+    """The built browser assets, with what the browser tests need beside them."""
+    folder = ROOT / "var" / "assets"
+    build_assets(folder, dev=True)
+    return folder
+
+
+@pytest.fixture
+def settings(tmp_path: Path, assets_dir: Path) -> Settings:
+    """Settings of an app with a database of its own."""
+    return Settings(data_dir=tmp_path / "data", assets_dir=assets_dir)
+
+
+@pytest.fixture
+def app(settings: Settings) -> FastAPI:
+    """An app for the settings."""
+    return create_app(settings)
+
+
+@pytest.fixture
+def client(app: FastAPI) -> Iterator[TestClient]:
+    """A client of the app. A server error is an answer, not an exception, as it is for a user."""
+    with TestClient(app, raise_server_exceptions=False) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, assets_dir: Path) -> Iterator[str]:
+    """The address of a server in a process of its own, as `make serve` starts it."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = os.environ | {
+        "TOKENROOF_PORT": str(port),
+        "TOKENROOF_DATA_DIR": str(tmp_path_factory.mktemp("server")),
+        "TOKENROOF_ASSETS_DIR": str(assets_dir),
+    }
+    process = subprocess.Popen([sys.executable, "-m", "app.cli", "serve"], cwd=ROOT, env=environment)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        _wait_for(address, process)
+        yield address
+    finally:
+        process.terminate()
+        process.wait(timeout=START_TIMEOUT_S)
+
+
+def _wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"The server stopped with status {process.returncode}.")
+        try:
+            if httpx2.get(f"{address}/healthz").status_code == 200:
+                return
+        except httpx2.TransportError:
+            time.sleep(0.1)
+    raise TimeoutError("The server did not answer.")
