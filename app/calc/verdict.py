@@ -87,16 +87,17 @@ def _does_not_fit(deployment: Deployment, measures: Measures, binary: bool) -> s
         return quantity(value, "B", 3, binary=binary)
 
     weights, budget = held.per_gpu.weights_bytes, held.budget_bytes
-    missing = written(required_bytes(deployment, measures) - budget)
     if weights > budget:
         return (
-            f"Does not fit: the weights alone take {written(weights)}, the engine may use {written(budget)} of the "
-            f"card; {missing} short."
+            f"Does not fit: the weights alone take {written(weights)}, {written(weights - budget)} more than the "
+            f"{written(budget)} the engine may use."
         )
+    needed = required_bytes(deployment, measures)
     wanted = _count(deployment.workload.concurrency or 1, "sequence")
+    tokens = f"{deployment.workload.total_tokens:,} tokens"
     return (
-        f"Does not fit: {wanted} of {deployment.workload.total_tokens:,} tokens beside the weights are {missing} more "
-        f"than the {written(budget)} the engine may use; room for {held.max_concurrency:,}."
+        f"Does not fit: the weights and {wanted} of {tokens} need {written(needed)}, {written(needed - budget)} more than the {written(budget)} the engine may use; room for "
+        f"{held.max_concurrency:,}."
     )
 
 

@@ -120,7 +120,7 @@ def _summary(evaluation: Evaluation, *, binary: bool) -> str:
     one = quantity(held.kv_bytes_per_sequence, "B", 3, binary=binary)
     tokens, running = evaluation.deployment.workload.total_tokens, held.running_sequences
     who = "the sequence" if running == 1 else f"each of {running:,} sequences"
-    return (
-        f"A sequence of {tokens:,} tokens holds {one} of cache. In the pool {who} could grow to "
-        f"{held.max_context_tokens:,} tokens."
-    )
+    text = f"A sequence of {tokens:,} tokens holds {one} of cache."
+    if held.max_context_tokens < 1:
+        return f"{text} The card has no room for a cache."
+    return f"{text} In the pool {who} could grow to {held.max_context_tokens:,} tokens."

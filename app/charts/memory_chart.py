@@ -47,16 +47,8 @@ def memory_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
                 vertical(held.budget_bytes / scale, "ridge", "dash", layer="above"),
             ],
             annotations=[
-                note("card", capacity / scale, 0, yref="paper", yanchor="bottom", xanchor="right", xshift=-3),
-                note(
-                    "engine's share",
-                    held.budget_bytes / scale,
-                    1,
-                    yref="paper",
-                    yanchor="top",
-                    xanchor="right",
-                    xshift=-3,
-                ),
+                _line_label("card", capacity, max(capacity, start), 0, scale),
+                _line_label("engine's share", held.budget_bytes, max(capacity, start), 1, scale),
             ],
             legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
         ),
@@ -77,6 +69,13 @@ def memory_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
     )
 
 
+def _line_label(text: str, at: float, end: float, height: int, scale: float) -> dict[str, Any]:
+    """The name of a line, on the side where there is room for it."""
+    side, shift = ("right", -3) if at > 0.4 * end else ("left", 3)
+    vertical_anchor = "top" if height else "bottom"
+    return note(text, at / scale, height, yref="paper", yanchor=vertical_anchor, xanchor=side, xshift=shift)
+
+
 def _bar(name: str, size: float, role: str, pattern: str, size_bytes: float, binary: bool) -> dict[str, Any]:
     return {
         "type": "bar",
@@ -87,7 +86,7 @@ def _bar(name: str, size: float, role: str, pattern: str, size_bytes: float, bin
         "marker": {
             "color": f"@{role}",
             "line": {"color": "@surface", "width": 1},
-            "pattern": {"shape": pattern, "fgcolor": "@hatch", "size": 7},
+            "pattern": {"shape": pattern, "fgcolor": "@hatch", "size": 7, "fillmode": "overlay"},
         },
         "hovertemplate": f"{name}: {quantity(size_bytes, 'B', 4, binary=binary)}<extra></extra>",
     }

@@ -136,8 +136,13 @@ def _labels(
         at("bound by arithmetic", ridge * (high / ridge) ** 0.55, floor * (top / bottom) ** 0.07),
         at(name, low * (high / low) ** 0.02, top / (top / bottom) ** 0.04, xanchor="left"),
     ]
+    last = 0.0
     for b, intensity, flops, _ in _marked(series):
-        labels.append(at(f"batch {int(b):,}", intensity, flops, yshift=-13, xshift=6, xanchor="left", bgcolor="@clear"))
+        if flops > 3 * last:  # closer ones would stand on each other
+            labels.append(
+                at(f"batch {int(b):,}", intensity, flops, yshift=-13, xshift=6, xanchor="left", bgcolor="@clear")
+            )
+            last = flops
     return labels
 
 

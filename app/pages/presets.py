@@ -45,7 +45,7 @@ def presets() -> tuple[Preset, ...]:
         ),
         _preset(
             "Student",
-            "Why does one user get 208 tokens/s and no more?",
+            "Why does one user get some 200 tokens/s and no more?",
             ("llama-3.1-8b", "h100-sxm-80gb"),
             {"prompt_tokens": 1_000, "output_tokens": 500, "concurrency": 1},
         ),

@@ -9,7 +9,7 @@ const CONFIG = {
   responsive: true,
   doubleClick: "reset",
 };
-const NARROW = 480; // below it the legend keeps to what is drawn
+const NARROW = 400; // below it the legend keeps to what is drawn
 const PICTURE = { png: { width: 1200, scale: 2 }, svg: { width: 1200, scale: 1 } };
 
 let charts = new Map();
