@@ -96,8 +96,9 @@ def _does_not_fit(deployment: Deployment, measures: Measures, binary: bool) -> s
     wanted = _count(deployment.workload.concurrency or 1, "sequence")
     tokens = f"{deployment.workload.total_tokens:,} tokens"
     return (
-        f"Does not fit: the weights and {wanted} of {tokens} need {written(needed)}, {written(needed - budget)} more than the {written(budget)} the engine may use; room for "
-        f"{held.max_concurrency:,}."
+        f"Does not fit: the weights and {wanted} of {tokens} need {written(needed)}, "
+        f"{written(needed - budget)} more than the {written(budget)} the engine may use; "
+        f"room for {held.max_concurrency:,}."
     )
 
 
