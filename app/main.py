@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
@@ -16,6 +17,7 @@ from app.pages.router import pages_router
 from app.probes.nvidia import NvidiaProbe
 from app.probes.sampler import Sampler
 from app.settings import Settings
+from app.store.configurations import Configurations
 from app.store.engine import create_store_engine
 from app.store.errors import StoreError
 from app.store.schema import migrate
@@ -28,6 +30,7 @@ from app.web.templating import Templates
 from app.web.urls import API
 
 logger = logging.getLogger("tokenroof")
+KEPT_AFTER_END = timedelta(days=30)
 DESCRIPTION = (
     "Does a model fit on an accelerator, how fast can it be, and what is in the way? Numbers are SI units: seconds, "
     "bytes, FLOP; GB is 10^9 bytes. A ceiling cannot be beaten, a rule of thumb is what people learn, and what is "
@@ -90,6 +93,8 @@ def _services(settings: Settings) -> Services:
     try:
         migrate(settings.database_path)
         engine = create_store_engine(settings.database_path)
+        # An expired or revoked link is remembered for a while, so that it can answer "gone", and then forgotten.
+        Configurations(engine).purge(datetime.now(UTC) - KEPT_AFTER_END)
     except StoreError as error:
         fault = str(error)
         logger.error("saved links are off: %s", fault)
