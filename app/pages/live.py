@@ -40,4 +40,4 @@ async def stream(request: Request) -> Response:
 
 
 def _context(services: Services, latest: tuple[ProbeSnapshot, ...]) -> dict[str, Any]:
-    return {"sources": source_views(latest, services.catalog)}
+    return {"sources": source_views(latest, services.catalog), "known": len(services.catalog.accelerators)}

@@ -7,12 +7,15 @@ from typing import Any
 from app.calc.accelerator import MemoryBasis
 from app.calc.notation import quantity
 from app.catalog.catalog import Catalog
-from app.pages.presets import default_scenario
+from app.pages.presets import DEFAULT_MODEL, default_scenario
 from app.probes.card import CardReadings, ProbeSnapshot
 from app.probes.match import Candidate, match_accelerator
 from app.probes.reading import Reading
 from app.scenario import Hardware
+from app.scenario_query import CUSTOM
 from app.web import urls
+
+MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +29,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class CardView:
-    """One card. `href` opens the workbench on it, where the catalog knows it; else `unmatched` says what to do."""
+    """One card. `href` opens the workbench on it; where the catalog does not know it, as a custom one to complete."""
 
     title: str
     fault: str | None
     used_fraction: float | None
     rows: Sequence[Row]
-    href: str | None
+    href: str
     unmatched: str | None
     bandwidth_note: str | None
 
@@ -72,8 +75,10 @@ def _card(card: CardReadings, catalog: Catalog) -> CardView:
         fault=card.fault.message if card.fault else None,
         used_fraction=used / total if total and used is not None else None,
         rows=_rows(card),
-        href=_workbench_on(matched.id) if matched else None,
-        unmatched=None if matched else "The catalog does not know this card for certain; describe it as a custom one.",
+        href=_workbench_on(matched.id) if matched else _workbench_on_custom(card),
+        unmatched=None
+        if matched
+        else "The catalog does not know this card for certain: its rates are yours to fill in.",
         bandwidth_note=_bandwidth_note(card, matched, catalog),
     )
 
@@ -119,6 +124,17 @@ def _candidates(catalog: Catalog) -> list[Candidate]:
 def _workbench_on(hardware_id: str) -> str:
     scenario = default_scenario().model_copy(update={"hardware": Hardware(id=hardware_id)})
     return urls.workbench(urls.scenario_items(scenario))
+
+
+def _workbench_on_custom(card: CardReadings) -> str:
+    """The form with what was read; it asks for the rates, which no driver tells."""
+    total, bandwidth = card.memory_total_bytes.value, card.peak_bandwidth_bytes_per_s.value
+    items = [("model", DEFAULT_MODEL), ("hw", CUSTOM), ("hw_name", card.name.value or "My card")]
+    if total:
+        items += [("hw_mem", f"{total / 1e9:.3f}"), ("hw_mib", str(total // MIB))]
+    if bandwidth:
+        items.append(("hw_bw", f"{bandwidth / 1e9:.6g}"))
+    return urls.workbench(items)
 
 
 def _bandwidth_note(card: CardReadings, matched: Candidate | None, catalog: Catalog) -> str | None:
