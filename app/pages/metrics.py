@@ -80,7 +80,7 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
             "First token (TTFT)",
             written(served.ttft_s.ceiling, "s"),
             "per user",
-            f"prefill of {workload.prompt_tokens:,} tokens",
+            f"prefill of {workload.prompt_tokens:,} tokens{_target(served.ttft_s.ceiling, workload.slo_ttft_s)}",
             ("serving.ttft_s.ceiling", "prefill.ceiling_s", "prefill.intensity_flops_per_byte"),
         ),
         metric(
@@ -88,7 +88,8 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
             "Each token (TPOT)",
             written(served.tpot_s.ceiling, "s"),
             "per user",
-            f"{significant(served.output_tokens_per_s_per_user.ceiling, DIGITS)} tokens/s while it streams",
+            f"{significant(served.output_tokens_per_s_per_user.ceiling, DIGITS)} tokens/s while it streams"
+            f"{_target(served.tpot_s.ceiling, workload.slo_tpot_s)}",
             (
                 "serving.tpot_s.ceiling",
                 "decode.ceiling_s",
@@ -118,6 +119,14 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
             ),
         ),
     ]
+
+
+def _target(ceiling_s: float, target_s: float | None) -> str:
+    """What a ceiling can say of a target: it can rule it out, and cannot promise it."""
+    if target_s is None:
+        return ""
+    said = "out of reach" if ceiling_s > target_s else "not ruled out"
+    return f"; target {quantity(target_s, 's', DIGITS)}: {said}"
 
 
 def _price(evaluation: Evaluation) -> str:

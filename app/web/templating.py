@@ -35,7 +35,7 @@ class Templates:
     ) -> HTMLResponse:
         """The whole page."""
         html = self._environment.get_template(f"pages/{name}.html").render(**context)
-        return HTMLResponse(html, status, VARY | dict(headers or {}))
+        return HTMLResponse(html, status, VARY | {"Cache-Control": "no-cache"} | dict(headers or {}))
 
     def partial(
         self, name: str, context: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
