@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, model_validator
 
 from app.calc.accelerator import MemoryBasis
+from app.calc.deployment import MOST_CONCURRENT
 from app.calc.dtypes import Dtype, WeightFormat
 from app.text import clean_text
 
@@ -115,7 +116,7 @@ class Workload(Part):
     prompt_tokens: Whole = Field(1000, description="Tokens of a prompt.", ge=1, le=10**8)
     output_tokens: Whole = Field(500, description="Tokens of an answer.", ge=1, le=10**8)
     concurrency: Whole | None = Field(
-        64, description="Requests served at a time; null: as many as fit at full length.", ge=1, le=10**6
+        64, description="Requests served at a time; null: as many as fit at full length.", ge=1, le=MOST_CONCURRENT
     )
     prefix_hit_rate: Real = Field(0.0, description="Share of the prompt found in the prefix cache.", ge=0, le=1)
     slo_ttft_s: Real | None = Field(None, description="Target: time to first token, s.", gt=0, le=1e6)

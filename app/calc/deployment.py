@@ -6,6 +6,9 @@ from app.calc.accelerator import Accelerator, MemoryBasis
 from app.calc.architecture import Architecture
 from app.calc.dtypes import Dtype, WeightFormat
 
+MOST_CONCURRENT = 1_000_000
+"""Largest concurrency a scenario may ask for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Precision:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.calc.accelerator import Accelerator
-from app.calc.deployment import Deployment
+from app.calc.deployment import MOST_CONCURRENT, Deployment
 from app.calc.dtypes import Dtype, WeightFormat
 from app.calc.measure import Measures, measure
 from app.calc.verdict import State, required_bytes, state_of
@@ -98,7 +98,8 @@ def _narrower_weights(deployment: Deployment) -> Iterator[_Candidate]:
 
 
 def _other_concurrency(deployment: Deployment, measures: Measures) -> Iterator[_Candidate]:
-    fitting, wanted = measures.memory.max_concurrency, deployment.workload.concurrency
+    fitting = min(measures.memory.max_concurrency, MOST_CONCURRENT)
+    wanted = deployment.workload.concurrency
     if wanted is None or fitting < 1 or fitting == wanted:
         return
     changed = replace(deployment, workload=replace(deployment.workload, concurrency=fitting))
