@@ -6,17 +6,23 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from app.settings import ROOT, Settings
 
 GRACEFUL_STOP_S = 5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb; the exit status. A refusal is one line on the error stream."""
+    """Run one verb; the exit status. A refusal is a line on the error stream."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     run = {"serve": _serve, "migrate": _migrate, "assets": _assets, "evaluate": _evaluate, "backup": _backup}
-    return run[options.verb](options)
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        return _refuse("; ".join(f"TOKENROOF_{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors()))
+    return run[options.verb](options, settings)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -34,12 +40,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _serve(_: argparse.Namespace) -> int:
+def _serve(_: argparse.Namespace, settings: Settings) -> int:
     import uvicorn
 
     from app.web.assets import Assets, AssetsMissingError
 
-    settings = Settings()
     try:
         Assets(settings.assets_dir)
     except AssetsMissingError as error:
@@ -57,24 +62,24 @@ def _serve(_: argparse.Namespace) -> int:
     return 0
 
 
-def _migrate(_: argparse.Namespace) -> int:
+def _migrate(_: argparse.Namespace, settings: Settings) -> int:
     from app.store.errors import StoreError
     from app.store.schema import migrate
 
     try:
-        done = migrate(Settings().database_path)
+        done = migrate(settings.database_path)
     except StoreError as error:
         return _refuse(str(error))
     print(f"schema {done.before or 'empty'} → {done.after}" + (f", copy in {done.backup}" if done.backup else ""))
     return 0
 
 
-def _assets(options: argparse.Namespace) -> int:
+def _assets(options: argparse.Namespace, settings: Settings) -> int:
     from app.web.asset_build import build_assets
     from app.web.npm import NpmFailedError, NpmMissingError
 
     try:
-        built = build_assets(ROOT / Settings().assets_dir, dev=options.dev)
+        built = build_assets(ROOT / settings.assets_dir, dev=options.dev)
     except (NpmMissingError, NpmFailedError) as error:
         return _refuse(str(error))
     if built:
@@ -82,10 +87,8 @@ def _assets(options: argparse.Namespace) -> int:
     return 0
 
 
-def _evaluate(options: argparse.Namespace) -> int:
+def _evaluate(options: argparse.Namespace, _: Settings) -> int:
     import json
-
-    from pydantic import ValidationError
 
     from app.answer import answer
     from app.catalog.catalog import load_catalog
@@ -96,7 +99,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     from app.web.problem import refusals_of
 
     try:
-        text = sys.stdin.read() if options.scenario == "-" else Path(options.scenario).read_text(encoding="utf-8")
+        text = sys.stdin.buffer.read() if options.scenario == "-" else Path(options.scenario).read_bytes()
         result = document(answer(Scenario.model_validate(loads(text)), load_catalog()))
     except (OSError, StrictJsonError) as error:
         return _refuse(str(error))
@@ -106,11 +109,11 @@ def _evaluate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _backup(options: argparse.Namespace) -> int:
+def _backup(options: argparse.Namespace, settings: Settings) -> int:
     from app.store.backup import backup
     from app.store.errors import StoreError
 
-    path = Settings().database_path
+    path = settings.database_path
     try:
         print(backup(path, options.folder or path.parent / "backups", options.keep))
     except StoreError as error:

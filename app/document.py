@@ -52,6 +52,8 @@ def number_at(document: dict[str, Any], path: str) -> Any:
     """
     value: Any = document
     for key in path.split("."):
+        if not isinstance(value, dict):
+            raise KeyError(path)
         value = value[key]
     return value
 

@@ -22,6 +22,7 @@ from app.store.engine import create_store_engine
 from app.store.errors import StoreError
 from app.store.schema import migrate
 from app.web.assets import MOUNT_PATH, AssetFiles, Assets
+from app.web.body_limit import BodyLimit
 from app.web.errors import ErrorPages
 from app.web.request_log import RequestLog
 from app.web.security import Doorkeeper, SecurityHeaders
@@ -64,11 +65,15 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        max_body_size=settings.max_body_bytes,
         middleware=[
             Middleware(SecurityHeaders, hsts=settings.hsts),
             Middleware(RequestLog, failure=errors.failure),
             Middleware(Doorkeeper, allowed_hosts=settings.allowed_hosts),
+            Middleware(
+                BodyLimit,
+                most_bytes=settings.max_body_bytes,
+                by_path={f"{API}/evaluate/batch": settings.max_batch_body_bytes},
+            ),
             Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5),
         ],
     )
@@ -76,7 +81,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.form_lists = form_lists(services.catalog)
     errors.install(app)
     install_openapi(app)
-    app.include_router(api_router(settings))
+    app.include_router(api_router())
     app.include_router(pages_router())
     app.mount(MOUNT_PATH, AssetFiles(assets))
     return app

@@ -1,6 +1,7 @@
 """From a Scenario to a Deployment: ids become facts, and what was left open is decided and written down."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -31,6 +32,15 @@ class ScenarioError(ValueError):
     def __init__(self, refusals: Iterable[Refusal]) -> None:
         self.refusals = tuple(refusals)
         super().__init__("; ".join(f"{r.path}: {r.message}" for r in self.refusals))
+
+
+@contextmanager
+def under(path: str) -> Iterator[None]:
+    """Refusals raised inside stand below `path`, where the scenario is a part of what was sent."""
+    try:
+        yield
+    except ScenarioError as error:
+        raise ScenarioError(Refusal(f"{path}.{r.path}", r.message) for r in error.refusals) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,25 @@
 Validation of the wire form only; ids are looked up in `app.resolve`.
 """
 
+from functools import partial
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, field_validator, model_validator
 
 from app.calc.accelerator import MemoryBasis
 from app.calc.deployment import MOST_CONCURRENT
 from app.calc.dtypes import Dtype, WeightFormat
-from app.text import clean_text
+from app.strict_json import dumps
+from app.text import clean_text, within
 
 MAX_TEXT = 120
 
-Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT), AfterValidator(clean_text)]
+Text = Annotated[
+    str,
+    Field(min_length=1, max_length=MAX_TEXT),
+    AfterValidator(clean_text),
+    AfterValidator(partial(within, most=MAX_TEXT)),
+]
 Identifier = Annotated[str, Field(min_length=1, max_length=MAX_TEXT, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 Whole = Annotated[int, Strict()]
 Real = Annotated[float, Strict()]
@@ -41,6 +48,17 @@ class Model(Part):
         if self.id is not None and self.name is not None:
             raise ValueError("A name goes with a config; a catalog model has its own.")
         return self
+
+    @field_validator("config")
+    @classmethod
+    def _is_plain_json(cls, config: dict[str, Any] | None) -> dict[str, Any] | None:
+        """What is stored must come back: no NaN, no infinity, no half character at any depth."""
+        if config is not None:
+            try:
+                dumps(config)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise ValueError("Must be plain JSON: finite numbers, whole characters.") from error
+        return config
 
 
 class CustomAccelerator(Part):

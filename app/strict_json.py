@@ -18,6 +18,8 @@ def loads(text: str | bytes) -> Any:
         StrictJsonError: not JSON, or JSON with something that could not be answered in JSON again.
     """
     try:
+        # Left to itself the parser would guess UTF-16 and UTF-32 too, and let half characters through in them.
+        text = text.decode("utf-8") if isinstance(text, bytes) else text
         value = json.loads(
             text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object_without_twins
         )
@@ -31,7 +33,7 @@ def loads(text: str | bytes) -> Any:
         raise StrictJsonError(f"nested deeper than {MAX_DEPTH} levels.") from error
     if _depth(value) > MAX_DEPTH:
         raise StrictJsonError(f"nested deeper than {MAX_DEPTH} levels.")
-    if ("\\u" if isinstance(text, str) else b"\\u") in text:  # type: ignore[operator]
+    if "\\u" in text:
         _refuse_half_characters(value)
     return value
 

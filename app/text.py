@@ -24,5 +24,17 @@ def clean_notes(text: str) -> str:
 
 
 def _without_refused(text: str, keep: set[str]) -> str:
-    normal = unicodedata.normalize("NFC", text)
-    return "".join(c for c in normal if c in keep or unicodedata.category(c) not in _REFUSED).strip()
+    kept = "".join(c for c in text if c in keep or unicodedata.category(c) not in _REFUSED)
+    # Normal form last: what was removed may have stood between a letter and its mark.
+    return unicodedata.normalize("NFC", kept).strip()
+
+
+def within(text: str, most: int) -> str:
+    """`text`, unless it is too long. To be asked after cleaning: normal form C can lengthen a text.
+
+    Raises:
+        ValueError: more than `most` characters.
+    """
+    if len(text) > most:
+        raise ValueError(f"At most {most:,} characters.")
+    return text

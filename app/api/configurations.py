@@ -11,15 +11,17 @@ from app.answer import answer
 from app.api.problems import EDIT_PROBLEMS, LINK_PROBLEMS, PROBLEMS
 from app.api.schemas import Evaluation
 from app.document import document
+from app.resolve import under
 from app.saved_view import SavedView, contents_of, view
 from app.scenario import Scenario
+from app.store.records import Contents
 from app.web import urls
 from app.web.json_route import JsonResponse, StrictRoute
 from app.web.links import LinkTexts, expiry, living, store_problems
-from app.web.services import CatalogDep, ConfigurationsDep, ServicesDep
+from app.web.services import CatalogDep, ConfigurationsDep, Services, ServicesDep
 
 router = APIRouter(tags=["configurations"], route_class=StrictRoute)
-Slug = Annotated[str, Path(description="The link's secret, 26 characters.", max_length=200)]
+Slug = Annotated[str, Path(description="The link's secret, 26 characters.")]
 EditToken = Annotated[
     str, Header(alias="X-Edit-Token", description="Shown once, when the link was made.", max_length=200)
 ]
@@ -75,13 +77,9 @@ class Configuration(BaseModel):
 
 
 @router.post("/configurations", status_code=201, response_model=Created, responses=PROBLEMS | LINK_PROBLEMS)
-def create(
-    body: SaveRequest, request: Request, services: ServicesDep, catalog: CatalogDep, configurations: ConfigurationsDep
-) -> Response:
+def create(body: SaveRequest, request: Request, services: ServicesDep, configurations: ConfigurationsDep) -> Response:
     """Save a scenario. The link is read-only for everyone; the edit token changes or revokes it."""
-    contents = contents_of(
-        answer(body.scenario, catalog), body.title, body.notes, expiry(body.expires_in_days, services.settings)
-    )
+    contents = _contents(body, services)
     with store_problems():
         made = configurations.create(contents)
     address = urls.absolute(request, services.settings, urls.saved(made.slug))
@@ -113,9 +111,7 @@ def replace(
     configurations: ConfigurationsDep,
 ) -> Response:
     """Replace what the link shows; the link stays."""
-    contents = contents_of(
-        answer(body.scenario, catalog), body.title, body.notes, expiry(body.expires_in_days, services.settings)
-    )
+    contents = _contents(body, services)
     with store_problems():
         saved = configurations.replace(slug, edit_token, contents)
     return JsonResponse(_document(slug, view(saved, catalog)), headers=PRIVATE)
@@ -127,6 +123,12 @@ def revoke(slug: Slug, edit_token: EditToken, configurations: ConfigurationsDep)
     with store_problems():
         configurations.revoke(slug, edit_token)
     return Response(status_code=204, headers=PRIVATE)
+
+
+def _contents(body: SaveRequest, services: Services) -> Contents:
+    with under("scenario"):
+        answered = answer(body.scenario, services.catalog)
+    return contents_of(answered, body.title, body.notes, expiry(body.expires_in_days, services.settings))
 
 
 def _document(slug: str, seen: SavedView) -> dict[str, Any]:

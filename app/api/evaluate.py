@@ -21,7 +21,6 @@ from app.web.services import CatalogDep
 
 MOST_SCENARIOS = 1_000
 router = APIRouter(tags=["evaluate"], route_class=StrictRoute)
-batch_router = APIRouter(tags=["evaluate"], route_class=StrictRoute)
 
 EXAMPLE = {
     "model": {"id": "llama-3.1-8b"},
@@ -44,7 +43,7 @@ async def evaluate_query(request: Request, catalog: CatalogDep) -> Response:
     return JsonResponse(document(answer(scenario_from(items), catalog)))
 
 
-@batch_router.post("/evaluate/batch", response_model=schemas.Batch, responses=PROBLEMS)
+@router.post("/evaluate/batch", response_model=schemas.Batch, responses=PROBLEMS)
 async def evaluate_batch(batch: schemas.BatchRequest, catalog: CatalogDep) -> Response:
     """Up to 1,000 scenarios, answered in their order; one that is not right gets its own problem."""
     results = await run_in_threadpool(lambda: [_one(raw, catalog) for raw in batch.scenarios])

@@ -7,13 +7,14 @@ import numpy as np
 import orjson
 from fastapi import APIRouter
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Strict, Tag, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from app.api.problems import PROBLEMS
+from app.calc.memory import memory
 from app.calc.sweep import DecodeSweep, decode_sweep
-from app.resolve import Refusal, ScenarioError, resolve
+from app.resolve import Refusal, ScenarioError, resolve, under
 from app.scenario import Scenario
 from app.web.json_route import StrictRoute
 from app.web.services import CatalogDep
@@ -44,7 +45,12 @@ class Range(BaseModel):
         return [int(v) for v in np.unique(np.rint(spread(self.start, self.stop, self.steps)))]
 
 
-Axis = Annotated[list[Tokens], Field(min_length=1, max_length=MOST_ON_AXIS)] | Range
+# The tags name no field, so they are kept out of an error's path (see `app.web.problem`).
+Axis = Annotated[
+    Annotated[list[Tokens], Field(min_length=1, max_length=MOST_ON_AXIS), Tag("[list]")]
+    | Annotated[Range, Tag("[range]")],
+    Discriminator(lambda raw: "[range]" if isinstance(raw, (dict, Range)) else "[list]"),
+]
 
 
 class Axes(BaseModel):
@@ -76,7 +82,7 @@ class SweepRequest(BaseModel):
 class SweepResponse(BaseModel):
     """Arrays of shape (concurrency, context)."""
 
-    axes: dict[str, list[int]]
+    axes: dict[str, list[float]]
     shape: tuple[int, int]
     units: dict[str, str]
     metrics: dict[str, list[list[float]]]
@@ -85,27 +91,28 @@ class SweepResponse(BaseModel):
 @router.post("/sweep", response_model=SweepResponse, responses=PROBLEMS)
 async def sweep(request: SweepRequest, catalog: CatalogDep) -> Response:
     """Decode ceilings over concurrency and context."""
-    deployment = resolve(request.scenario, catalog).deployment
-    workload = deployment.workload
-    concurrency = _values(request.axes.concurrency, workload.concurrency or 1)
-    context = _values(request.axes.context, int(workload.mid_answer_tokens))
-    count = len(concurrency) * len(context) * len(request.metrics)
+    with under("scenario"):
+        deployment = resolve(request.scenario, catalog).deployment
+    concurrency = _values(request.axes.concurrency, memory(deployment).running_sequences)
+    context = _values(request.axes.context, deployment.workload.mid_answer_tokens)
+    metrics = tuple(dict.fromkeys(request.metrics))
+    count = len(concurrency) * len(context) * len(metrics)
     if count > MOST_VALUES:
         raise ScenarioError([Refusal("axes", f"{count:,} values were asked for; {MOST_VALUES:,} are given at most.")])
     grid = await run_in_threadpool(
         decode_sweep, deployment, np.array(concurrency, dtype=float), np.array(context, dtype=float)
     )
-    return StreamingResponse(_stream(grid, concurrency, context, request.metrics), media_type="application/json")
+    return StreamingResponse(_stream(grid, concurrency, context, metrics), media_type="application/json")
 
 
-def _values(axis: list[int] | Range | None, default: int) -> list[int]:
+def _values(axis: list[int] | Range | None, default: float) -> Sequence[float]:
     if axis is None:
         return [default]
     return axis.values() if isinstance(axis, Range) else axis
 
 
 def _stream(
-    grid: DecodeSweep, concurrency: Sequence[int], context: Sequence[int], metrics: Sequence[Metric]
+    grid: DecodeSweep, concurrency: Sequence[float], context: Sequence[float], metrics: Sequence[Metric]
 ) -> Iterator[bytes]:
     """The response in pieces of a row, so that a million values never stand in memory as text."""
     head = {

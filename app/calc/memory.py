@@ -76,8 +76,10 @@ def memory(deployment: Deployment) -> Memory:
     capacity = deployment.accelerator.memory_bytes(deployment.memory_basis)
     budget = capacity * engine.memory_utilization
     weights = weight_bytes(count_parameters(architecture), deployment.precision.weights)
-    computed_pool = kv_pool_bytes(budget, weights)
-    pool = computed_pool if engine.kv_pool_bytes is None else engine.kv_pool_bytes
+    pool = kv_pool_bytes(budget, weights)
+    if engine.kv_pool_bytes is not None:
+        pool = engine.kv_pool_bytes
+        budget = weights + pool  # measured beside the weights, so the engine has room for both
     per_sequence = scalar(kv_bytes_per_sequence(architecture, workload.total_tokens, kv_cache))
     per_token = per_sequence / workload.total_tokens
 
@@ -89,7 +91,6 @@ def memory(deployment: Deployment) -> Memory:
     limit = longest_context(architecture, share, kv_cache)
     # Where every layer has a window memory sets no limit; the model does.
     longest = limit.tokens if limit else architecture.max_position or workload.total_tokens
-    measured_extra = pool - computed_pool
     return Memory(
         per_gpu=PerGpuMemory(
             capacity_bytes=capacity,
@@ -99,7 +100,7 @@ def memory(deployment: Deployment) -> Memory:
             overhead_bytes=IDEAL_ENGINE_BYTES,
             free_bytes=capacity - weights - pool,
         ),
-        budget_bytes=budget if engine.kv_pool_bytes is None else budget + measured_extra,
+        budget_bytes=budget,
         kv_bytes_per_sequence=per_sequence,
         kv_bytes_per_token=per_token,
         kv_pool_tokens=math.floor(pool / per_token),

@@ -30,7 +30,9 @@ def quantity(value: float, unit: str, digits: int = 6, *, binary: bool = False) 
     if unit == "s":
         scale, prefix = next((s for s in _SMALL if abs(value) >= s[0]), _SMALL[-1])
         return f"{significant(value / scale, digits)} {prefix}s" if value else "0 s"
-    if unit in _PREFIXED and not (value == int(value) and abs(value) < EXACT_BELOW and digits >= len(str(int(value)))):
+    if unit in _PREFIXED and not (
+        value == int(value) and abs(value) < EXACT_BELOW and digits >= len(str(abs(int(value))))
+    ):
         table = _BINARY if binary and unit == "B" else _PREFIXES
         scale, prefix = next((s for s in table if abs(value) >= s[0]), (1.0, ""))
         return f"{significant(value / scale, digits)} {prefix}{unit}"

@@ -97,7 +97,7 @@ def read_config(config: Mapping[str, Any], name: str) -> Architecture:
         n_heads=heads,
         n_kv_heads=kv_heads,
         head_dim=_whole(config, "head_dim", default=hidden // heads),
-        window=_window(config) if family.windows else None,
+        window=_optional(config, "sliding_window") if family.windows else None,
         qkv_bias=bias if family.qkv_bias is None else family.qkv_bias,
         output_bias=_flag(config, "attention_bias") if family.output_bias is None else family.output_bias,
         qk_norm=family.qk_norm,
@@ -109,7 +109,7 @@ def read_config(config: Mapping[str, Any], name: str) -> Architecture:
         vocab_size=_whole(config, "vocab_size"),
         layers=(LayerGroup(_whole(config, "num_hidden_layers"), attention, feed_forward),),
         tied_embeddings=_flag(config, "tie_word_embeddings", default=family.tied_by_default),
-        max_position=_whole(config, "max_position_embeddings") if config.get("max_position_embeddings") else None,
+        max_position=_optional(config, "max_position_embeddings"),
     )
 
 
@@ -133,12 +133,15 @@ def _refuse_other_structures(config: Mapping[str, Any]) -> None:
             raise ConfigError("layer_types", "only full_attention is computed.")
         if len(layer_types) != _whole(config, "num_hidden_layers"):
             raise ConfigError("layer_types", "has not one entry a layer.")
+    for key in ("attention_out_bias", "bias"):
+        if _flag(config, key):
+            raise ConfigError(key, "these biases are not computed.")
     if _flag(config, "use_sliding_window"):
         raise ConfigError("use_sliding_window", "a window in some layers only is not computed.")
 
 
-def _window(config: Mapping[str, Any]) -> int | None:
-    return _whole(config, "sliding_window") if config.get("sliding_window") is not None else None
+def _optional(config: Mapping[str, Any], key: str) -> int | None:
+    return _whole(config, key) if config.get(key) is not None else None
 
 
 def _flag(config: Mapping[str, Any], key: str, *, default: bool = False) -> bool:

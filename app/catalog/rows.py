@@ -26,6 +26,8 @@ class Row(Protocol):
         ...
 
 
+MOST = 1e15
+"""Larger numbers are a slip of the hand in any unit that the files use."""
 _Row = TypeVar("_Row", bound=Row)
 _Kind = TypeVar("_Kind")
 
@@ -108,8 +110,9 @@ def _cell(kind: Any, value: object, place: Place) -> Any:
         return tuple(_cell(get_args(kind)[0], one, place.item(n)) for n, one in enumerate(value, start=1))
     if get_origin(kind) is Mapping:
         names, number = get_args(kind)
-        free = names is str  # any key may stand there; else the members of an enum
-        table = _table(value, value if free and isinstance(value, dict) else tuple(names), place)
+        # With plain texts for names any key may stand there; else the members of an enum.
+        known = tuple(value) if names is str and isinstance(value, dict) else () if names is str else tuple(names)
+        table = _table(value, known, place)
         return MappingProxyType({names(key): _cell(number, one, place.inside(key)) for key, one in table.items()})
     if not issubclass(kind, str):
         return _build(kind, value, place)
@@ -123,6 +126,6 @@ def _cell(kind: Any, value: object, place: Place) -> Any:
 def _number(value: object, kind: type[int] | type[float], place: Place) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, kind)):  # bool is an int to Python
         raise place.refusal("must be a whole number" if kind is int else "must be a number")
-    if not math.isfinite(value) or value <= 0:
+    if value > MOST or not math.isfinite(value) or value <= 0:
         raise place.refusal(f"must be finite and above zero, not {value}; leave out what is unknown")
     return value

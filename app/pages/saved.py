@@ -22,7 +22,7 @@ SHOWN_ONCE_S = 300
 COOKIE = "edit_token"
 PRIVATE = {"Cache-Control": "private, no-store", "X-Robots-Tag": "noindex", "Referrer-Policy": "no-referrer"}
 router = APIRouter(include_in_schema=False)
-Slug = Annotated[str, Path(max_length=200)]
+Slug = Annotated[str, Path()]
 
 
 @router.post("/save")

@@ -47,12 +47,14 @@ def texts_of(form: FormData) -> LinkTexts:
         ProblemError: 422, each message at its field.
     """
     days = text_of(form, "expires_in_days").strip()
+    if days and not (days.isascii() and days.isdigit() and len(days) < 6):
+        raise invalid([Refusal("expires_in_days", "Must be a number of days.")])
     try:
         return LinkTexts.model_validate(
             {
                 "title": text_of(form, "title"),
                 "notes": text_of(form, "notes"),
-                "expires_in_days": int(days) if days.isascii() and days.isdigit() and len(days) < 6 else None,
+                "expires_in_days": int(days) if days else None,
             }
         )
     except ValidationError as error:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, Strict
@@ -21,12 +22,22 @@ from app.store.errors import (
 )
 from app.store.records import Gone, Saved
 from app.store.tables import NOTES_MAX_CHARS, TITLE_MAX_CHARS
-from app.text import clean_notes, clean_text
+from app.text import clean_notes, clean_text, within
 from app.web.problem import ProblemError
 
 NOT_FOUND = "There is no saved configuration at this address."
-Title = Annotated[str, Field(min_length=1, max_length=TITLE_MAX_CHARS), AfterValidator(clean_text)]
-Notes = Annotated[str, Field(max_length=NOTES_MAX_CHARS), AfterValidator(clean_notes)]
+Title = Annotated[
+    str,
+    Field(min_length=1, max_length=TITLE_MAX_CHARS),
+    AfterValidator(clean_text),
+    AfterValidator(partial(within, most=TITLE_MAX_CHARS)),
+]
+Notes = Annotated[
+    str,
+    Field(max_length=NOTES_MAX_CHARS),
+    AfterValidator(clean_notes),
+    AfterValidator(partial(within, most=NOTES_MAX_CHARS)),
+]
 
 
 class LinkTexts(Part):

@@ -1,7 +1,6 @@
 """Refusals on their way out: one problem shape (RFC 9457) for the API, field messages for the pages."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
@@ -15,14 +14,14 @@ MEDIA_TYPE = "application/problem+json"
 MOST_ERRORS = 50
 
 
-@dataclass(frozen=True)
 class ProblemError(Exception):
     """An answer other than the one that was asked for; `errors` say what is wrong, each at its path."""
 
-    status: int
-    detail: str
-    errors: Sequence[Refusal] = ()
-    headers: Mapping[str, str] = field(default_factory=dict)
+    def __init__(
+        self, status: int, detail: str, errors: Sequence[Refusal] = (), headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.status, self.detail, self.errors, self.headers = status, detail, errors, dict(headers or {})
+        super().__init__(detail)
 
     @property
     def title(self) -> str:
@@ -43,7 +42,7 @@ class ProblemError(Exception):
 
     def response(self) -> Response:
         """The problem as a response."""
-        return Response(dumps(self.document()), self.status, dict(self.headers), MEDIA_TYPE)
+        return Response(dumps(self.document()), self.status, self.headers, MEDIA_TYPE)
 
 
 def invalid(errors: Sequence[Refusal]) -> ProblemError:
@@ -66,7 +65,8 @@ def refusals_of_items(items: Iterable[Mapping[str, Any]], skip: int = 0) -> list
 
 
 def _path(location: Sequence[str | int]) -> str:
-    parts = [str(part) for part in location if part != "[key]"]
+    # In brackets stand pydantic's own words: a key as such, a tag of a union.
+    parts = [str(part) for part in location if not str(part).startswith("[")]
     return ".".join(part if len(part) <= 60 else f"{part[:60]}…" for part in parts)
 
 

@@ -105,7 +105,7 @@ def is_allowed_host(host: str, allowed: tuple[str, ...]) -> bool:
     try:
         ipaddress.ip_address(name.strip("[]"))
     except ValueError:
-        return "." not in name or name.endswith(".localhost") or name in allowed
+        return "." not in name or name.endswith(".localhost") or name in {host.lower() for host in allowed}
     return True
 
 
