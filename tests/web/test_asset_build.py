@@ -11,6 +11,7 @@ import pytest
 from app.web.asset_build import write_assets
 from app.web.asset_manifest import AssetsMissingError, Manifest
 from app.web.asset_sources import LIBRARY_FILES, AssetSourceError, collect_sources
+from app.web.css_urls import CssUrlError
 from app.web.es_modules import ModuleImportError
 
 SOURCES = {
@@ -140,20 +141,26 @@ def test_sources_are_the_static_files_the_libraries_and_the_chart_stylesheet(tmp
         collect_sources(static, node_modules)
 
 
-@pytest.mark.parametrize(
-    ("css", "refused"),
-    [
-        ('@import "tokens.css";', True),
-        ("a{background:url(../x.svg)}", True),
-        ("a{background:URL( 'x.svg' )}", True),
-        ("a{background:url(data:image/svg+xml,x);mask:url('#m')}", False),
-    ],
-)
-def test_stylesheets_may_not_name_other_files(tmp_path: Path, css: str, refused: bool) -> None:
+def test_stylesheets_may_not_import_others(tmp_path: Path) -> None:
     (tmp_path / "static").mkdir()
-    (tmp_path / "static/app.css").write_text(css)
-    with pytest.raises(AssetSourceError, match="do not survive" if refused else "browser library lacks"):
+    (tmp_path / "static/app.css").write_text('@import "tokens.css";')
+    with pytest.raises(AssetSourceError, match="does not survive"):
         collect_sources(tmp_path / "static", tmp_path / "node_modules")
+
+
+def test_a_url_in_a_stylesheet_names_the_fingerprinted_file(out: Path) -> None:
+    write_assets(
+        out, SOURCES | {"css/app.css": b'a{src:url("../vendor/x.woff2");mask:url(#m)}', "vendor/x.woff2": b"f"}
+    )
+    assets = Manifest.read(out).assets
+    built = (out / assets["css/app.css"].file).read_text()
+    assert built == f'a{{src:url("./{assets["vendor/x.woff2"].file}");mask:url(#m)}}'
+
+
+@pytest.mark.parametrize("reference", ["../x.svg", "'nope.svg'", "//host/x", "https://host/x", "x.svg#part"])
+def test_a_url_of_what_is_no_asset_is_refused(out: Path, reference: str) -> None:
+    with pytest.raises(CssUrlError):
+        write_assets(out, SOURCES | {"css/app.css": f"a{{background:url({reference})}}".encode()})
 
 
 def test_the_manifest_is_plain_json(out: Path) -> None:

@@ -1,0 +1,199 @@
+"""Scenarios by chance: those that are right, and those that nobody should send."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from app.calc.dtypes import Dtype, WeightFormat
+from app.scenario_query import BY_NAME
+from tests.factories import merge_patch, scenario_document, shipped_catalog
+
+Document = dict[str, Any]
+CACHES = [dtype.value for dtype in Dtype if dtype is not Dtype.TF32]
+NAMES = st.text(
+    st.characters(categories=["L", "N", "P", "S", "Zs"], max_codepoint=0x2FFF), min_size=1, max_size=20
+).map(lambda text: f"n{text}")
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+def reals(low: float, high: float) -> st.SearchStrategy[float]:
+    return st.floats(low, high, allow_subnormal=False)
+
+
+def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Document]:
+    """An object of any of the fields."""
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+def configs() -> st.SearchStrategy[Document]:
+    """A config.json of a family that is read; within a query value's length."""
+    return st.builds(
+        lambda heads, groups, head_dim, layers, vocab, extra: {
+            "model_type": "llama",
+            "hidden_size": heads * head_dim,
+            "num_attention_heads": heads,
+            "num_key_value_heads": heads // groups,
+            "intermediate_size": 4 * heads,
+            "vocab_size": vocab,
+            "num_hidden_layers": layers,
+            "note": extra,
+        },
+        st.sampled_from([8, 32, 64]),
+        st.sampled_from([1, 2, 8]),
+        st.sampled_from([1, 64, 128]),
+        st.integers(1, 200),
+        st.integers(1, 300_000),
+        TEXTS | st.none() | st.integers() | reals(-1e300, 1e300) | st.lists(TEXTS, max_size=2),
+    )
+
+
+def models() -> st.SearchStrategy[Document]:
+    own = st.fixed_dictionaries({"config": configs()}, optional={"name": NAMES})
+    return st.sampled_from(list(shipped_catalog().models)).map(lambda id_: {"id": id_}) | own
+
+
+def hardware() -> st.SearchStrategy[Document]:
+    rates = st.dictionaries(st.sampled_from([d.value for d in Dtype]), reals(1e-6, 1e9), max_size=4).map(
+        lambda rates: {"bf16": 100.0} | rates
+    )
+    card = st.fixed_dictionaries(
+        {"memory_gb": reals(0.001, 1e6), "bandwidth_gb_per_s": reals(0.001, 1e9), "dense_tflops": rates},
+        optional={
+            "name": NAMES,
+            "memory_reported_mib": st.integers(1, 10**9),
+            "tdp_w": reals(0.001, 1e6),
+            "usd_per_hour": reals(0, 1e6),
+            "link_one_way_gb_per_s": reals(0.001, 1e9),
+        },
+    )
+    modern = [r.id for r in shipped_catalog().accelerators.values() if Dtype.BF16 in r.accelerator.peak_flops_per_s]
+    return st.sampled_from(modern).map(lambda id_: {"id": id_}) | card.map(lambda custom: {"custom": custom})
+
+
+def documents() -> st.SearchStrategy[Document]:
+    """A scenario that is right in form and computed, in the whole range of every field."""
+    return st.fixed_dictionaries(
+        {"model": models(), "hardware": hardware()},
+        optional={
+            "schema_version": st.just(1),
+            "precision": some(
+                weights=st.sampled_from([w.value for w in WeightFormat]),
+                kv_cache=st.sampled_from(CACHES),
+                compute=st.sampled_from([None, "bf16"]),
+            ),
+            "engine": some(
+                id=st.sampled_from(list(shipped_catalog().engines)),
+                version=NAMES | st.none(),
+                memory_utilization=reals(0.01, 1),
+                max_model_len=st.none() | st.integers(1, 10**8),
+                max_num_seqs=st.none() | st.integers(1, 10**6),
+                max_batched_tokens=st.integers(1, 10**8),
+                kv_pool_bytes=st.none() | reals(1, 1e15),
+            ),
+            "workload": some(
+                prompt_tokens=st.integers(1, 10**8),
+                output_tokens=st.integers(1, 10**8),
+                concurrency=st.none() | st.integers(1, 10**6),
+                prefix_hit_rate=reals(0, 1),
+                slo_ttft_s=st.none() | reals(1e-9, 1e6),
+                slo_tpot_s=st.none() | reals(1e-9, 1e6),
+            ),
+            "memory_basis": st.sampled_from(["reported", "marketed"]),
+        },
+    )
+
+
+ODD_VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**400), 10**400)
+    | st.sampled_from(
+        [0, -1, 1e308, -0.0, 5e-324, 1e-300, 10**18, "", "NaN", "<b>", "' OR 1=1", "\x00", "\u202e", "9" * 999]
+    )
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS
+    | st.lists(st.integers(), max_size=3)
+    | st.dictionaries(TEXTS, st.integers(), max_size=3)
+)
+FULL = {
+    "schema_version": 1,
+    "model": {"id": 0, "name": 0, "config": 0},
+    "hardware": {"id": 0, "custom": {"memory_gb": 0, "dense_tflops": {"bf16": 0}, "name": 0, "x": 0}, "count": 0},
+    "precision": {"weights": 0, "kv_cache": 0, "compute": 0},
+    "parallelism": {"tensor": 0, "data": 0},
+    "engine": {"id": 0, "memory_utilization": 0, "max_num_seqs": 0, "kv_pool_bytes": 0, "block_size": 0, "x": 0},
+    "workload": {"prompt_tokens": 0, "output_tokens": 0, "concurrency": 0, "prefix_hit_rate": 0, "slo_ttft_s": 0},
+    "techniques": {"speculative": 0},
+    "memory_basis": 0,
+    "unknown": 0,
+}
+PLACES = [
+    path.split(".")
+    for path in (
+        *(f"{part}.{name}" for part, names in FULL.items() if isinstance(names, dict) for name in names),
+        *FULL,
+        "hardware.custom.memory_gb",
+        "hardware.custom.dense_tflops.bf16",
+        "hardware.custom.dense_tflops.bf17",
+    )
+]
+
+
+def hostile_documents() -> st.SearchStrategy[Any]:
+    """A right scenario with wrong values in some places, or something else altogether."""
+
+    def spoil(document: Document, changes: list[tuple[list[str], Any]]) -> Document:
+        for keys, value in changes:
+            patch: Any = value
+            for key in reversed(keys):
+                patch = {key: patch}
+            document = merge_patch(document, patch)
+        return document
+
+    changes = st.lists(st.tuples(st.sampled_from(PLACES), ODD_VALUES), min_size=1, max_size=4)
+    return st.builds(spoil, documents() | st.just(scenario_document()), changes) | ODD_VALUES
+
+
+def query_items() -> st.SearchStrategy[list[tuple[str, str]]]:
+    """The query of the reference case with odd names and values behind it."""
+    texts = TEXTS | st.sampled_from(
+        [
+            "",
+            " 7 ",
+            "1e9",
+            "1e999",
+            "-1",
+            "0",
+            "٣",
+            "0x10",
+            "1_000",
+            "NaN",
+            "inf",
+            "9" * 400,
+            "9" * 401,
+            "null",
+            "{}",
+            '{"a":NaN}',
+            "[" * 300,
+            '"><script>alert(1)</script>',
+            "' onfocus=x",
+            "&amp;",
+            "</textarea>",
+            "custom",
+            "\x00",
+        ]
+    )
+    names = st.sampled_from([*BY_NAME, "units"]) | TEXTS
+    start = st.sampled_from(
+        [
+            [("model", "llama-3.1-8b"), ("hw", "h100-sxm-80gb")],
+            [("model", "llama-3.1-8b"), ("hw", "custom"), ("hw_mem", "80"), ("hw_bw", "3350"), ("hw_bf16", "989")],
+            [("model", "custom"), ("hw", "h100-sxm-80gb")],
+            [],
+        ]
+    )
+    return st.builds(
+        lambda first, more: [*(item for item in first if item[0] not in dict(more)), *more],
+        start,
+        st.lists(st.tuples(names, texts), max_size=5),
+    )

@@ -1,0 +1,192 @@
+"""Links that are not what they were: expired, revoked, never there, or of an earlier day."""
+
+import json
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from app.settings import Settings
+from app.store.configurations import Configurations
+from app.store.tokens import new_token
+from app.web.services import Services, configurations_of
+from app.web.urls import API
+from tests.api.asgi import HOST, ask
+from tests.api.problems import problem
+from tests.factories import scenario_document
+
+LINKS = f"{API}/configurations"
+
+
+def rewrite(settings: Settings, **columns: Any) -> None:
+    """Every row of the file, as an earlier release could have left it."""
+    assignments = ", ".join(f"{name} = ?" for name in columns)
+    with closing(sqlite3.connect(settings.database_path)) as connection, connection:
+        connection.execute(f"UPDATE configurations SET {assignments}", list(columns.values()))
+
+
+def stored(settings: Settings, column: str) -> Any:
+    with closing(sqlite3.connect(settings.database_path)) as connection:
+        return connection.execute(f"SELECT {column} FROM configurations").fetchone()[0]
+
+
+@pytest.fixture
+def later(app: FastAPI, link: dict[str, Any]) -> dict[str, Any]:
+    """A link, ninety-one days after it was made."""
+    services: Services = app.state.services
+    assert services.engine is not None
+    ahead = Configurations(services.engine, lambda: datetime.now(UTC) + timedelta(days=91))
+    app.dependency_overrides[configurations_of] = lambda: ahead
+    return link
+
+
+def test_an_expired_link_is_gone(client: TestClient, later: dict[str, Any]) -> None:
+    address, headers = f"{LINKS}/{later['slug']}", {"X-Edit-Token": later["edit_token"]}
+    body = problem(client.get(address), 410)
+    assert later["expires_at"][:10] in body["detail"]
+    save = {"title": "t", "scenario": scenario_document(), "expires_in_days": 365}
+    replacing = client.put(address, headers=headers, json=save)
+    assert problem(replacing, 410) == body
+
+
+def test_an_expired_link_is_gone_on_its_page_too_and_can_be_revoked(
+    client: TestClient, link: dict[str, Any], settings: Settings
+) -> None:
+    rewrite(settings, expires_at="2026-01-01T00:00:00.000000Z")
+    shown = client.get(f"/c/{link['slug']}")
+    assert shown.status_code == 410
+    assert "2026-01-01" in shown.text
+    assert "Eight billion" not in shown.text
+    address = f"{LINKS}/{link['slug']}"
+    assert client.delete(address, headers={"X-Edit-Token": link["edit_token"]}).status_code == 204
+    problem(client.get(address), 404)
+
+
+def test_a_stranger_cannot_tell_one_missing_link_from_another(
+    app: FastAPI, client: TestClient, link: dict[str, Any]
+) -> None:
+    slug = link["slug"]
+    assert client.delete(f"{LINKS}/{slug}", headers={"X-Edit-Token": link["edit_token"]}).status_code == 204
+    alive = client.post(LINKS, json={"title": "t", "scenario": scenario_document()}).json()["slug"]
+    missing = {
+        "revoked": slug,
+        "wrong": new_token(),
+        "upper case": alive.upper(),
+        "one letter short": alive[:-1],
+        "one letter more": f"{alive}0",
+        "dot": "%2e",
+        "dots": "%2e%2e",
+        "literal": ":slug",
+        "braces": "%7Bslug%7D",
+        "NUL": "%00",
+        "NUL behind a living one": f"{alive}%00",
+        "newline behind a living one": f"{alive}%0a",
+        "space behind a living one": f"{alive}%20",
+        "wildcard": "%25",
+        "quote": "%27%20OR%20%271%27=%271",
+        "number": "1",
+        "not UTF-8": "%ff%fe",
+        "full-width": "%EF%BC%90" * 26,
+        "megabyte": "a" * 1_000_000,
+    }
+    api = {name: ask(app, "GET", f"{LINKS}/{wrong}") for name, wrong in missing.items()}
+    pages = {name: ask(app, "GET", f"/c/{wrong}") for name, wrong in missing.items()}
+    for answers in (api, pages):
+        assert {name: answer.status for name, answer in answers.items()} == dict.fromkeys(missing, 404)
+        assert len({answer.body for answer in answers.values()}) == 1
+    deleting = {
+        name: ask(app, "DELETE", f"{LINKS}/{wrong}", headers=(HOST, ("x-edit-token", new_token())))
+        for name, wrong in missing.items()
+    }
+    assert {answer.body for answer in deleting.values()} == {api["wrong"].body}
+    assert client.get(f"{LINKS}/{alive}").status_code == 200
+
+
+def test_a_missing_link_is_no_error_of_the_server(
+    app: FastAPI, client: TestClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    strict = TestClient(app, raise_server_exceptions=True)
+    assert strict.get(f"{LINKS}/{new_token()}").status_code == 404
+    assert strict.get(f"/c/{new_token()}").status_code == 404
+    assert "unforeseen" not in caplog.text
+
+
+def test_a_number_that_has_changed_is_shown_then_and_now(
+    client: TestClient, link: dict[str, Any], settings: Settings
+) -> None:
+    then = json.loads(stored(settings, "headline"))
+    now = dict(then)
+    then["rule_of_thumb.decode_step_s"] *= 2
+    then["memory.kv_pool_tokens"] += 1
+    then["a.number.of.old"] = 7.5
+    rewrite(settings, headline=json.dumps(then), formula_version="0.0-old", catalog_version="older")
+    body = client.get(f"{LINKS}/{link['slug']}").json()
+    assert body["then"] == {"formula_version": "0.0-old", "catalog_version": "older", "numbers": then}
+    changed = {difference["id"]: (difference["then"], difference["now"]) for difference in body["changed"]}
+    assert changed == {
+        "rule_of_thumb.decode_step_s": (
+            then["rule_of_thumb.decode_step_s"],
+            pytest.approx(now["rule_of_thumb.decode_step_s"]),
+        ),
+        "memory.kv_pool_tokens": (then["memory.kv_pool_tokens"], now["memory.kv_pool_tokens"]),
+        "a.number.of.old": (7.5, None),
+    }
+    labelled = {difference["id"]: (difference["label"], difference["unit"]) for difference in body["changed"]}
+    assert labelled["rule_of_thumb.decode_step_s"][1] == "s"
+    page = client.get(f"/c/{link['slug']}").text
+    assert "Then and now" in page
+    assert "0.0-old" in page
+    assert "a.number.of.old" in page
+
+
+def test_a_change_in_the_last_digit_is_no_change(client: TestClient, link: dict[str, Any], settings: Settings) -> None:
+    then = {key: value * (1 + 1e-12) for key, value in json.loads(stored(settings, "headline")).items()}
+    rewrite(settings, headline=json.dumps(then))
+    assert client.get(f"{LINKS}/{link['slug']}").json()["changed"] == []
+
+
+def test_another_formula_version_alone_is_told(client: TestClient, link: dict[str, Any], settings: Settings) -> None:
+    rewrite(settings, formula_version="0.0-old")
+    body = client.get(f"{LINKS}/{link['slug']}").json()
+    assert body["then"]["formula_version"] == "0.0-old" != body["evaluation"]["formula_version"]
+    assert body["changed"] == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": {"id": "forgotten-model", "name": None, "config": None}},
+        {"hardware": {"id": "forgotten-card", "custom": None, "count": 1}},
+        {"schema_version": 99},
+        {"field_of_a_later_release": 1},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_scenario_that_cannot_be_answered_any_more_still_shows_what_was(
+    client: TestClient, link: dict[str, Any], settings: Settings, change: dict[str, Any]
+) -> None:
+    scenario = json.loads(stored(settings, "scenario")) | change
+    rewrite(settings, scenario=json.dumps(scenario))
+    response = client.get(f"{LINKS}/{link['slug']}")
+    body = response.json()
+    assert response.status_code == 200
+    assert body["evaluation"] is None
+    assert body["scenario"] == scenario
+    assert {difference["id"] for difference in body["changed"]} == set(body["then"]["numbers"])
+    assert all(difference["now"] is None for difference in body["changed"])
+    page = client.get(f"/c/{link['slug']}")
+    assert page.status_code == 200
+    assert "can no longer be answered" in page.text
+    duplicate = client.post(f"/c/{link['slug']}/duplicate", follow_redirects=False)
+    assert duplicate.status_code == 422
+
+
+def test_an_old_link_does_not_follow_a_default(client: TestClient, link: dict[str, Any]) -> None:
+    scenario = client.get(f"{LINKS}/{link['slug']}").json()["scenario"]
+    assert scenario["engine"]["memory_utilization"] == 0.9
+    assert scenario["precision"]["compute"] == "bf16"
+    assert scenario["workload"]["concurrency"] == 64

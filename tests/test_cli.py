@@ -1,0 +1,188 @@
+"""The command line, each verb in a process of its own."""
+
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app.settings import ROOT, Settings
+from tests.factories import scenario_document
+
+TIMEOUT_S = 60
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def run(
+    data_dir: Path, *arguments: str, given: str | bytes = b"", **environment: str
+) -> subprocess.CompletedProcess[bytes]:
+    """One run of the program with a data folder of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "app.cli", *arguments],
+        input=given.encode() if isinstance(given, str) else given,
+        cwd=ROOT,
+        env=os.environ | {"TOKENROOF_DATA_DIR": str(data_dir)} | environment,
+        capture_output=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+def assert_refused(done: subprocess.CompletedProcess[bytes]) -> str:
+    """The one line of a refusal."""
+    assert done.returncode == 1
+    assert done.stdout == b""
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("tokenroof: ")
+    return line.removeprefix("tokenroof: ")
+
+
+def test_evaluate_reads_the_standard_input(data_dir: Path) -> None:
+    posted = json.dumps(scenario_document(workload={"prompt_tokens": 1000, "output_tokens": 500, "concurrency": 1}))
+    for arguments in (("evaluate",), ("evaluate", "-")):
+        done = run(data_dir, *arguments, given=posted)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == b""
+        assert json.loads(done.stdout)["rule_of_thumb"]["decode_tokens_per_s"] == pytest.approx(208.6, rel=1e-3)
+    assert not data_dir.exists()  # no database is needed to calculate
+
+
+def test_evaluate_reads_a_file(data_dir: Path, tmp_path: Path) -> None:
+    file = tmp_path / "scenario.json"
+    file.write_text(json.dumps(scenario_document(workload={"prompt_tokens": 3596, "concurrency": 64})))
+    answer = json.loads(run(data_dir, "evaluate", str(file)).stdout)
+    assert answer["rule_of_thumb"]["kv_step_s"] == pytest.approx(15.05e-3, rel=1e-3)
+    assert answer["rule_of_thumb"]["kv_capacity_users"] == 119
+    again = run(data_dir, "evaluate", given=json.dumps(answer["scenario"]))
+    assert json.loads(again.stdout) == answer
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (json.dumps(scenario_document("no-such-model")), "model.id: There is no model 'no-such-model'"),
+        (json.dumps(scenario_document(workload={"prompt_tokens": 0})), "workload.prompt_tokens: "),
+        ('{"model": NaN}', "NaN is not JSON."),
+        ("{", "not valid JSON at line 1, column 2."),
+        ("", "not valid JSON at line 1, column 1."),
+        (b"\xff\xfe", "JSON"),
+    ],
+)
+def test_a_scenario_that_is_not_right_is_refused_in_a_line(data_dir: Path, given: str | bytes, words: str) -> None:
+    assert words in assert_refused(run(data_dir, "evaluate", given=given))
+
+
+def test_every_wrong_field_is_named(data_dir: Path) -> None:
+    done = run(data_dir, "evaluate", given=json.dumps(scenario_document("nope", "nope")))
+    assert done.returncode == 1
+    assert b"model.id: " in done.stderr
+    assert b"hardware.id: " in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_file_that_is_not_there_is_refused_in_a_line(data_dir: Path) -> None:
+    assert "no-such-file.json" in assert_refused(run(data_dir, "evaluate", "no-such-file.json"))
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"{\xed\xa0\x80}"])
+def test_a_file_that_is_no_text_is_refused_in_a_line(data_dir: Path, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "scenario.json"
+    file.write_bytes(content)
+    assert_refused(run(data_dir, "evaluate", str(file)))
+
+
+def test_migrate_twice(data_dir: Path) -> None:
+    first, second = run(data_dir, "migrate"), run(data_dir, "migrate")
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    head = first.stdout.decode().strip().removeprefix("schema empty → ")
+    assert "→" not in head
+    assert second.stdout.decode().strip() == f"schema {head} → {head}"
+    with closing(sqlite3.connect(data_dir / "tokenroof.sqlite3")) as connection:
+        assert connection.execute("SELECT count(*) FROM configurations").fetchone() == (0,)
+
+
+def test_a_database_of_another_program_is_refused_in_a_line(data_dir: Path) -> None:
+    data_dir.mkdir()
+    with closing(sqlite3.connect(data_dir / "tokenroof.sqlite3")) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    assert "is not a Tokenroof database" in assert_refused(run(data_dir, "migrate"))
+
+
+def test_backup(data_dir: Path, tmp_path: Path) -> None:
+    assert run(data_dir, "migrate").returncode == 0
+    beside = run(data_dir, "backup")
+    assert beside.returncode == 0, beside.stderr
+    copy = Path(beside.stdout.decode().strip())
+    assert copy.parent == data_dir / "backups"
+    elsewhere = run(data_dir, "backup", "--folder", str(tmp_path / "elsewhere"), "--keep", "1")
+    copy = Path(elsewhere.stdout.decode().strip())
+    assert copy.parent == tmp_path / "elsewhere"
+    with closing(sqlite3.connect(copy)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_backup_of_nothing_is_refused_in_a_line(data_dir: Path) -> None:
+    assert_refused(run(data_dir, "backup"))
+
+
+def test_serve_refuses_without_assets_in_a_sentence(data_dir: Path, tmp_path: Path) -> None:
+    line = assert_refused(run(data_dir, "serve", TOKENROOF_ASSETS_DIR=str(tmp_path / "none")))
+    assert "make assets" in line
+    assert not data_dir.exists()
+
+
+@pytest.mark.parametrize(
+    ("verb", "environment"),
+    [
+        ("migrate", {"TOKENROOF_PORT": "ninety"}),
+        ("backup", {"TOKENROOF_MAX_BODY_BYTES": "1"}),
+        ("serve", {"TOKENROOF_WORKERS": "0"}),
+    ],
+)
+def test_a_setting_that_is_not_right_is_named_without_a_trace(
+    data_dir: Path, verb: str, environment: dict[str, str]
+) -> None:
+    done = run(data_dir, verb, **environment)
+    assert done.returncode != 0
+    assert next(iter(environment)).removeprefix("TOKENROOF_").lower() in done.stderr.decode().lower()
+    assert b"Traceback" not in done.stderr
+
+
+def test_serve_says_nothing_of_itself(server: str) -> None:
+    address = server.removeprefix("http://").split(":")
+    with closing(socket.create_connection((address[0], int(address[1])), timeout=10)) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    head = answer.partition(b"\r\n\r\n")[0].lower()
+    assert b"200 ok" in head
+    assert b"\r\nserver:" not in head
+    assert b"x-content-type-options: nosniff" in head
+
+
+@pytest.mark.parametrize("arguments", [(), ("fly",), ("evaluate", "a", "b"), ("backup", "--keep", "many")])
+def test_what_is_no_verb_is_refused_with_the_usage(data_dir: Path, arguments: tuple[str, ...]) -> None:
+    done = run(data_dir, *arguments)
+    assert done.returncode == 2
+    assert b"usage: tokenroof" in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("npm") is None and not (ROOT / "node_modules").exists(), reason="needs npm")
+def test_assets_that_are_built_are_not_built_again(data_dir: Path, assets_dir: Path) -> None:
+    before = {file.name: file.stat().st_mtime_ns for file in assets_dir.iterdir()}
+    done = run(data_dir, "assets", "--dev", TOKENROOF_ASSETS_DIR=str(assets_dir))
+    assert (done.returncode, done.stdout) == (0, b""), done.stderr
+    assert {file.name: file.stat().st_mtime_ns for file in assets_dir.iterdir()} == before
+
+
+def test_the_default_settings_are_those_of_the_program() -> None:
+    assert Settings.model_fields["host"].default == "127.0.0.1"

@@ -1,0 +1,250 @@
+"""From ids to facts: what is unknown or not computed is refused at its path, all of it at once."""
+
+from typing import Any
+
+import pytest
+
+from app.calc.accelerator import MemoryBasis
+from app.calc.dtypes import Dtype, WeightFormat
+from app.resolve import Refusal, Resolved, ScenarioError, resolve
+from app.scenario import Scenario
+from tests.factories import custom_card, scenario, scenario_document, shipped_catalog
+
+
+def resolved(**sections: Any) -> Resolved:
+    return resolve(scenario(**sections), shipped_catalog())
+
+
+def refusals(**sections: Any) -> dict[str, str]:
+    """What is refused and why, by path; a path is refused once."""
+    with pytest.raises(ScenarioError) as caught:
+        resolved(**sections)
+    found = {refusal.path: refusal.message for refusal in caught.value.refusals}
+    assert len(found) == len(caught.value.refusals)
+    assert str(caught.value) == "; ".join(f"{path}: {message}" for path, message in found.items())
+    return found
+
+
+def test_ids_become_the_facts_of_the_catalog() -> None:
+    found = resolved()
+    assert found.deployment.architecture == shipped_catalog().architectures["llama-3.1-8b"]
+    assert found.deployment.accelerator == shipped_catalog().devices["h100-sxm-80gb"]
+    precision = found.deployment.precision
+    assert (precision.weights, precision.kv_cache, precision.compute) == (WeightFormat.BF16, Dtype.BF16, Dtype.BF16)
+
+
+def test_every_field_that_is_computed_arrives() -> None:
+    found = resolved(
+        engine={"id": "sglang", "memory_utilization": 0.8, "max_model_len": 7, "max_num_seqs": 6, "kv_pool_bytes": 5e9},
+        workload={
+            "prompt_tokens": 11,
+            "output_tokens": 12,
+            "concurrency": None,
+            "prefix_hit_rate": 0.25,
+            "slo_ttft_s": 0.5,
+            "slo_tpot_s": 0.05,
+        },
+        memory_basis="marketed",
+    ).deployment
+    engine, work = found.engine, found.workload
+    assert (engine.id, engine.memory_utilization, engine.max_model_len) == ("sglang", 0.8, 7)
+    assert (engine.max_num_seqs, engine.kv_pool_bytes) == (6, 5e9)
+    assert (work.prompt_tokens, work.output_tokens, work.concurrency) == (11, 12, None)
+    assert (work.prefix_hit_rate, work.slo_ttft_s, work.slo_tpot_s) == (0.25, 0.5, 0.05)
+    assert found.memory_basis is MemoryBasis.MARKETED
+
+
+def test_a_custom_card_is_in_si_units() -> None:
+    card = custom_card(
+        name="Mine",
+        memory_reported_mib=81_559,
+        dense_tflops={"fp8": 1979},
+        tdp_w=700,
+        usd_per_hour=2.5,
+        link_one_way_gb_per_s=450,
+    )
+    found = resolved(hardware={"custom": card}).deployment.accelerator
+    assert (found.id, found.name) == ("custom", "Mine")
+    assert (found.memory_marketed_bytes, found.memory_reported_bytes) == (80e9, 85_520_809_984)
+    assert found.bandwidth_bytes_per_s == 3.35e12
+    assert dict(found.peak_flops_per_s) == {Dtype.BF16: 989e12, Dtype.FP8: 1979e12}
+    assert (found.tdp_w, found.price_usd_per_hour, found.link_bytes_per_s_one_way) == (700, 2.5, 450e9)
+    plain = resolved(hardware={"custom": custom_card()}).deployment.accelerator
+    assert (plain.memory_reported_bytes, plain.tdp_w, plain.price_usd_per_hour) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("model", "hint"),
+    [
+        ("llama-3.1-8", "Did you mean llama-3.1-8b?"),
+        ("lama-3.1-8b", "Did you mean llama-3.1-8b"),
+        ("qwen3", "Did you mean qwen3-0.6b or qwen3-1.7b or qwen3-4b?"),
+    ],
+)
+def test_an_unknown_model_is_refused_with_its_neighbours(model: str, hint: str) -> None:
+    found = refusals(model=model)
+    assert found["model.id"].startswith(f"There is no model '{model}' in the catalog. {hint}")
+
+
+def test_an_unknown_card_is_refused_with_its_neighbours() -> None:
+    message = refusals(hardware="h100")["hardware.id"]
+    assert message == (
+        "There is no accelerator 'h100' in the catalog. Did you mean h100-pcie-80gb or h100-sxm-80gb or h100-nvl-94gb?"
+    )
+
+
+def test_an_unknown_engine_is_refused_with_its_neighbours_too() -> None:
+    message = refusals(engine={"id": "vlm"})["engine.id"]
+    assert message == "There is no engine 'vlm' in the catalog. Did you mean vllm or llm-d?"
+
+
+def test_what_resembles_nothing_gets_no_suggestion() -> None:
+    assert refusals(model="zzzzzz") == {"model.id": "There is no model 'zzzzzz' in the catalog."}
+
+
+@pytest.mark.parametrize("key", ["tensor", "pipeline", "expert", "data"])
+def test_more_than_one_card_is_refused_by_each_kind_of_parallelism(key: str) -> None:
+    assert refusals(parallelism={key: 2}) == {
+        f"parallelism.{key}": "only 1 is computed: one accelerator holds the whole model."
+    }
+
+
+def test_a_count_of_cards_is_refused() -> None:
+    assert set(refusals(hardware={"id": "h100-sxm-80gb", "count": 8})) == {"hardware.count"}
+    assert set(refusals(hardware={"custom": custom_card(), "count": 8})) == {"hardware.count"}
+
+
+def test_a_block_size_is_refused_and_not_ignored() -> None:
+    assert set(refusals(engine={"block_size": 16})) == {"engine.block_size"}
+
+
+def test_all_refusals_are_told_together_at_their_paths() -> None:
+    found = refusals(
+        model="nothing",
+        hardware={"id": "nowhere", "count": 4},
+        engine={"id": "nobody", "block_size": 16},
+        parallelism={"tensor": 2, "pipeline": 2, "expert": 2, "data": 2},
+    )
+    assert set(found) == {
+        "model.id",
+        "hardware.id",
+        "hardware.count",
+        "engine.id",
+        "engine.block_size",
+        "parallelism.tensor",
+        "parallelism.pipeline",
+        "parallelism.expert",
+        "parallelism.data",
+    }
+
+
+def test_a_rate_is_judged_as_soon_as_the_card_is_known() -> None:
+    found = refusals(model="nothing", precision={"compute": "fp4"})
+    assert set(found) == {"model.id", "precision.compute"}
+
+
+def test_a_config_is_read_and_its_refusal_names_the_key() -> None:
+    config = {
+        "model_type": "llama",
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 2,
+        "intermediate_size": 128,
+        "vocab_size": 1000,
+    }
+
+    def with_config(value: dict[str, Any], name: str | None = None) -> Scenario:
+        model = {"config": value} | ({"name": name} if name else {})
+        return Scenario.model_validate(scenario_document() | {"model": model})
+
+    assert resolve(with_config(config, "Mine"), shipped_catalog()).deployment.architecture.name == "Mine"
+    assert resolve(with_config(config), shipped_catalog()).deployment.architecture.name == "Custom model"
+    with pytest.raises(ScenarioError) as caught:
+        resolve(with_config(config | {"num_local_experts": 8}), shipped_catalog())
+    (refusal,) = caught.value.refusals
+    assert refusal == Refusal(
+        "model.config.num_local_experts", "a structure that is not computed; only dense full attention is."
+    )
+
+
+@pytest.mark.parametrize(
+    ("hardware", "weights", "compute"),
+    [
+        ("h100-sxm-80gb", "bf16", "bf16"),
+        ("h100-sxm-80gb", "fp16", "fp16"),
+        ("h100-sxm-80gb", "fp32", "fp32"),
+        ("h100-sxm-80gb", "fp8", "fp8"),
+        ("h100-sxm-80gb", "int8", "bf16"),  # unpacked to 16 bits by its kernels
+        ("h100-sxm-80gb", "int4", "bf16"),
+        ("h100-sxm-80gb", "mxfp4", "bf16"),  # no FP4 rate
+        ("b200-sxm", "mxfp4", "fp4"),
+        ("b200-sxm", "nvfp4", "fp4"),
+        ("a100-sxm-80gb", "fp8", "bf16"),  # no FP8 rate
+        ("v100-sxm2-32gb", "bf16", "fp16"),  # no BF16 rate
+        ("v100-sxm2-32gb", "fp8", "fp16"),
+        ("t4", "int4", "fp16"),
+    ],
+)
+def test_an_open_choice_of_arithmetic_is_decided_and_written_down(hardware: str, weights: str, compute: str) -> None:
+    found = resolved(hardware=hardware, precision={"weights": weights})
+    assert found.deployment.precision.compute is Dtype(compute)
+    assert found.scenario.document()["precision"]["compute"] == compute
+    again = resolve(found.scenario, shipped_catalog())
+    assert (again.scenario, again.deployment) == (found.scenario, found.deployment)
+
+
+@pytest.mark.parametrize("hardware", shipped_catalog().devices)
+@pytest.mark.parametrize("weights", WeightFormat)
+def test_every_card_has_a_rate_for_the_choice_or_refuses_it_by_name(hardware: str, weights: str) -> None:
+    rates = shipped_catalog().devices[hardware].peak_flops_per_s
+    try:
+        found = resolved(hardware=hardware, precision={"weights": weights})
+    except ScenarioError as error:
+        (refusal,) = error.refusals
+        assert refusal.path == "precision.compute"
+        assert "known rates: " in refusal.message
+        return
+    assert found.deployment.precision.compute in rates
+
+
+def test_a_card_without_a_rate_for_the_weights_is_refused_with_those_it_has() -> None:
+    assert refusals(hardware="tpu-8i")["precision.compute"].endswith("for bf16 weights; known rates: fp4.")
+    assert refusals(hardware="gb300-ws")["precision.compute"].endswith("known rates: none.")
+
+
+def test_a_rate_that_the_card_does_not_publish_is_refused_and_not_replaced() -> None:
+    found = refusals(hardware="a100-sxm-80gb", precision={"weights": "fp8", "compute": "fp8"})
+    assert set(found) == {"precision.compute"}
+    assert "has no published dense fp8 rate" in found["precision.compute"]
+
+
+WORKS = {
+    ("fp32", "fp32"), ("fp32", "tf32"), ("fp32", "bf16"), ("fp32", "fp16"),
+    ("bf16", "fp32"), ("bf16", "tf32"), ("bf16", "bf16"), ("bf16", "fp16"),
+    ("fp16", "fp32"), ("fp16", "tf32"), ("fp16", "bf16"), ("fp16", "fp16"),
+    ("fp8", "fp32"), ("fp8", "tf32"), ("fp8", "bf16"), ("fp8", "fp16"), ("fp8", "fp8"),
+    ("int8", "fp32"), ("int8", "tf32"), ("int8", "bf16"), ("int8", "fp16"), ("int8", "int8"),
+    ("int4", "fp32"), ("int4", "tf32"), ("int4", "bf16"), ("int4", "fp16"), ("int4", "fp8"), ("int4", "int8"),
+    ("int4", "int4"),
+    ("mxfp4", "fp32"), ("mxfp4", "tf32"), ("mxfp4", "bf16"), ("mxfp4", "fp16"), ("mxfp4", "fp8"), ("mxfp4", "fp4"),
+    ("nvfp4", "fp32"), ("nvfp4", "tf32"), ("nvfp4", "bf16"), ("nvfp4", "fp16"), ("nvfp4", "fp8"), ("nvfp4", "fp4"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("weights", WeightFormat)
+@pytest.mark.parametrize("compute", Dtype)
+def test_narrow_arithmetic_works_only_on_elements_as_narrow(weights: str, compute: str) -> None:
+    card = custom_card(dense_tflops=dict.fromkeys(Dtype, 100))
+    sections: dict[str, Any] = {
+        "hardware": {"custom": card},
+        "precision": {"weights": weights, "compute": compute},
+    }
+    if (weights, compute) in WORKS:
+        assert resolved(**sections).deployment.precision.compute is compute
+    else:
+        assert set(refusals(**sections)) == {"precision.compute"}
+
+
+@pytest.mark.parametrize("model", shipped_catalog().models)
+def test_every_model_resolves(model: str) -> None:
+    assert resolved(model=model).deployment.architecture.name == shipped_catalog().models[model].name

@@ -1,0 +1,399 @@
+"""The stored, shared and posted form: what it refuses, what it writes out, and that it comes back the same."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from app.calc.dtypes import Dtype, WeightFormat
+from app.scenario import MAX_TEXT, Scenario
+from tests.factories import custom_card, merge_patch, scenario, scenario_document
+
+NORMAL: dict[str, Any] = {
+    "schema_version": 1,
+    "model": {"id": "llama-3.1-8b", "name": None, "config": None},
+    "hardware": {"id": "h100-sxm-80gb", "custom": None, "count": 1},
+    "precision": {"weights": "bf16", "kv_cache": "bf16", "compute": None},
+    "parallelism": {"tensor": 1, "pipeline": 1, "expert": 1, "data": 1},
+    "engine": {
+        "id": "vllm",
+        "version": None,
+        "memory_utilization": 0.9,
+        "max_model_len": None,
+        "max_num_seqs": None,
+        "max_batched_tokens": 8192,
+        "block_size": None,
+        "kv_pool_bytes": None,
+    },
+    "workload": {
+        "prompt_tokens": 1000,
+        "output_tokens": 500,
+        "concurrency": 64,
+        "prefix_hit_rate": 0.0,
+        "slo_ttft_s": None,
+        "slo_tpot_s": None,
+    },
+    "techniques": {"speculative": None, "disaggregation": None, "chunked_prefill": None},
+    "memory_basis": "reported",
+}
+CUSTOM_NORMAL: dict[str, Any] = {
+    "name": "Custom accelerator",
+    "memory_gb": 80.0,
+    "memory_reported_mib": None,
+    "bandwidth_gb_per_s": 3350.0,
+    "dense_tflops": {"bf16": 989.0},
+    "tdp_w": None,
+    "usd_per_hour": None,
+    "link_one_way_gb_per_s": None,
+}
+# Path, whole number or not, may be null, least and most that is allowed. None: the least is open, above zero.
+Field = tuple[str, bool, bool, float | None, float]
+FIELDS: list[Field] = [
+    ("hardware.count", True, False, 1, 10**6),
+    ("parallelism.tensor", True, False, 1, 1024),
+    ("parallelism.pipeline", True, False, 1, 1024),
+    ("parallelism.expert", True, False, 1, 4096),
+    ("parallelism.data", True, False, 1, 4096),
+    ("engine.memory_utilization", False, False, 0.01, 1),
+    ("engine.max_model_len", True, True, 1, 10**8),
+    ("engine.max_num_seqs", True, True, 1, 10**6),
+    ("engine.max_batched_tokens", True, False, 1, 10**8),
+    ("engine.block_size", True, True, 1, 65_536),
+    ("engine.kv_pool_bytes", False, True, 1, 1e15),
+    ("workload.prompt_tokens", True, False, 1, 10**8),
+    ("workload.output_tokens", True, False, 1, 10**8),
+    ("workload.concurrency", True, True, 1, 10**6),
+    ("workload.prefix_hit_rate", False, False, 0, 1),
+    ("workload.slo_ttft_s", False, True, None, 1e6),
+    ("workload.slo_tpot_s", False, True, None, 1e6),
+    ("hardware.custom.memory_gb", False, False, 0.001, 1e6),
+    ("hardware.custom.memory_reported_mib", True, True, 1, 10**9),
+    ("hardware.custom.bandwidth_gb_per_s", False, False, 0.001, 1e9),
+    ("hardware.custom.dense_tflops.bf16", False, False, 1e-6, 1e9),
+    ("hardware.custom.tdp_w", False, True, 0.001, 1e6),
+    ("hardware.custom.usd_per_hour", False, True, 0, 1e6),
+    ("hardware.custom.link_one_way_gb_per_s", False, True, 0.001, 1e9),
+]
+numeric = pytest.mark.parametrize("field", FIELDS, ids=[field[0] for field in FIELDS])
+
+
+def document_with(path: str, value: Any) -> dict[str, Any]:
+    """The least document with one value at a dotted path; null is set, and takes nothing away."""
+    document = scenario_document()
+    if path.startswith("hardware.custom"):
+        document["hardware"] = {"custom": custom_card()}
+    table = document
+    *parents, last = path.split(".")
+    for key in parents:
+        table = table.setdefault(key, {})
+    table[last] = value
+    return document
+
+
+def value_at(found: Scenario, path: str) -> Any:
+    value: Any = found.document()
+    for key in path.split("."):
+        value = value[key]
+    return value
+
+
+def places(document: Any) -> set[str]:
+    """Where the document is refused."""
+    with pytest.raises(ValidationError) as caught:
+        Scenario.model_validate(document)
+    return {".".join(str(part) for part in error["loc"]) for error in caught.value.errors()}
+
+
+@numeric
+def test_every_number_refuses_what_is_no_number_in_its_range(field: Field) -> None:
+    path, whole, null, least, most = field
+    wrong: list[Any] = [math.nan, math.inf, -math.inf, 1e400, 10**400, -(10**400), -1, -0.5, 1e300, most * 1.01 + 1]
+    wrong += ["1", "", "nan", True, False, [], [1], {}, {"value": 1}]
+    wrong += [] if null else [None]
+    wrong += [1.5, 2.0] if whole else []
+    wrong += [0, 0.0, -0.0] if least is None or least > 0 else []
+    for value in wrong:
+        assert places(document_with(path, value)) == {path}, value
+
+
+@numeric
+def test_every_number_takes_the_ends_of_its_range(field: Field) -> None:
+    path, whole, null, least, most = field
+    for end in (1e-300 if least is None else least, most):
+        value = int(end) if whole else float(end)
+        found = value_at(Scenario.model_validate(document_with(path, value)), path)
+        assert found == value
+        assert type(found) is (int if whole else float)
+    if null:
+        assert value_at(Scenario.model_validate(document_with(path, None)), path) is None
+
+
+@numeric
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e400", "-1", '"1"', "true", "[]"])
+def test_every_number_is_as_strict_in_json(field: Field, text: str) -> None:
+    wire = json.dumps(document_with(field[0], "HERE")).replace('"HERE"', text)
+    with pytest.raises(ValidationError):
+        Scenario.model_validate_json(wire)
+
+
+def test_every_field_of_the_form_that_is_a_number_is_in_the_table() -> None:
+    def numbers(table: Any, path: str = "") -> set[str]:
+        if isinstance(table, dict):
+            return {one for key, value in table.items() for one in numbers(value, f"{path}.{key}" if path else key)}
+        return {path} if isinstance(table, (int, float)) and not isinstance(table, bool) else set()
+
+    full = merge_patch(NORMAL, {"hardware": {"custom": CUSTOM_NORMAL}})
+    assert numbers(full) - {"schema_version"} <= {field[0] for field in FIELDS}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "colour",
+        "model.colour",
+        "hardware.colour",
+        "hardware.custom.colour",
+        "precision.colour",
+        "parallelism.colour",
+        "engine.colour",
+        "workload.colour",
+        "techniques.colour",
+        "workload.Prompt_tokens",
+        "workload.prompt_tokens ",
+        "__class__",
+    ],
+)
+def test_an_unknown_key_is_refused_by_name(path: str) -> None:
+    assert places(document_with(path, 1)) == {path}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("schema_version", 0),
+        ("schema_version", 2),
+        ("schema_version", "1"),
+        ("schema_version", None),
+        ("precision.weights", "bf17"),
+        ("precision.weights", "BF16"),
+        ("precision.weights", None),
+        ("precision.weights", "fp4"),
+        ("precision.kv_cache", "tf32"),
+        ("precision.kv_cache", "mxfp4"),
+        ("precision.kv_cache", None),
+        ("precision.compute", "mxfp4"),
+        ("precision.compute", 16),
+        ("memory_basis", "real"),
+        ("memory_basis", None),
+        ("techniques.speculative", {"k": 4}),
+        ("techniques.disaggregation", True),
+        ("techniques.chunked_prefill", False),
+        ("workload", None),
+        ("workload", []),
+        ("engine", "vllm"),
+        ("engine.id", None),
+        ("engine.id", 5),
+        ("model.config", []),
+        ("model.config", "{}"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_where_it_stands(path: str, value: Any) -> None:
+    (place,) = {place for place in places(document_with(path, value)) if place.startswith(path)}
+    assert place == path
+
+
+@pytest.mark.parametrize(
+    "id_",
+    ["", " ", "Llama", "llama 3", "llama\n", "-llama", ".llama", "ll\x00ama", "../x", "a/b", "é", "x" * 121, "a\u202e"],
+)
+@pytest.mark.parametrize("path", ["model.id", "hardware.id", "engine.id"])
+def test_an_id_is_short_and_plain(path: str, id_: str) -> None:
+    assert places(document_with(path, id_)) == {path}
+
+
+@pytest.mark.parametrize("key", ["model", "hardware"])
+def test_model_and_hardware_have_no_default(key: str) -> None:
+    document = scenario_document()
+    del document[key]
+    assert places(document) == {key}
+
+
+@pytest.mark.parametrize(
+    ("section", "value"),
+    [
+        ("model", {}),
+        ("model", {"id": "a", "config": {}}),
+        ("model", {"id": "a", "name": "b"}),
+        ("model", {"name": "b"}),
+        ("hardware", {}),
+        ("hardware", {"id": "a", "custom": custom_card()}),
+        ("hardware", {"count": 1}),
+    ],
+)
+def test_a_model_and_a_card_are_named_or_described_and_not_both(section: str, value: Any) -> None:
+    assert places(scenario_document() | {section: value}) == {section}
+
+
+@pytest.mark.parametrize("missing", ["memory_gb", "bandwidth_gb_per_s", "dense_tflops"])
+def test_a_custom_card_needs_its_three_numbers(missing: str) -> None:
+    document = scenario_document(hardware={"custom": custom_card(**{missing: None})})
+    assert places(document) == {f"hardware.custom.{missing}"}
+
+
+@pytest.mark.parametrize("rates", [{}, {"bf17": 1.0}, {"bf16": None}, [], None])
+def test_a_custom_card_has_at_least_one_known_rate(rates: Any) -> None:
+    found = places(document_with("hardware.custom.dense_tflops", rates))
+    assert all(place.startswith("hardware.custom.dense_tflops") for place in found)
+
+
+def test_a_config_has_a_limited_number_of_keys() -> None:
+    keys = {f"k{n}": n for n in range(400)}
+    Scenario.model_validate(scenario_document() | {"model": {"config": keys}})
+    assert places(scenario_document() | {"model": {"config": keys | {"more": 1}}}) == {"model.config"}
+
+
+TEXTS = ["model.name", "engine.version", "hardware.custom.name"]
+
+
+def text_document(path: str, text: Any) -> dict[str, Any]:
+    if path == "model.name":
+        return scenario_document() | {"model": {"config": {}, "name": text}}
+    return document_with(path, text)
+
+
+@pytest.mark.parametrize("path", TEXTS)
+def test_text_is_cleaned_of_what_cannot_be_seen(path: str) -> None:
+    typed = "  My\u202e \x00card\u2066\ufeff e\u0301 "
+    assert value_at(Scenario.model_validate(text_document(path, typed)), path) == "My card é"
+
+
+@pytest.mark.parametrize("path", TEXTS)
+@pytest.mark.parametrize(
+    "text", ["", "   ", "\u202e\u200b", "\x00", "a\ud800", "\udfff", "x" * (MAX_TEXT + 1), 5, True, ["a"]]
+)
+def test_text_that_is_empty_broken_or_too_long_is_refused(path: str, text: Any) -> None:
+    assert places(text_document(path, text)) == {path}
+
+
+def test_the_least_document_is_written_out_in_full() -> None:
+    assert scenario().document() == NORMAL
+    assert scenario(hardware={"custom": custom_card()}).document()["hardware"] == {
+        "id": None,
+        "custom": CUSTOM_NORMAL,
+        "count": 1,
+    }
+
+
+def test_whatever_the_order_of_keys_the_document_is_the_same() -> None:
+    turned = {key: NORMAL[key] for key in reversed(NORMAL)}
+    assert json.dumps(Scenario.model_validate(turned).document()) == json.dumps(scenario().document())
+
+
+CHOICES: list[dict[str, Any]] = [
+    {},
+    {"hardware": {"custom": custom_card(dense_tflops={"fp8": 2000, "bf16": 0.1}, usd_per_hour=0, tdp_w=1e-3)}},
+    {"precision": {"weights": "nvfp4", "kv_cache": "int4", "compute": "fp4"}},
+    {"workload": {"concurrency": None, "prefix_hit_rate": 1, "slo_tpot_s": 5e-324}},
+    {"engine": {"id": "llama.cpp", "version": "b1 (ü)", "kv_pool_bytes": 1.5, "max_num_seqs": 1}},
+    {"memory_basis": "marketed", "parallelism": {"tensor": 8}, "schema_version": 1},
+    {"model": {"config": {"model_type": "llama", "deep": [{"a": [1, 2.5, None, True, "x"]}]}, "name": "Mine"}},
+]
+
+
+@pytest.mark.parametrize("sections", CHOICES, ids=str)
+def test_the_document_comes_back_as_the_same_scenario(sections: dict[str, Any]) -> None:
+    found = Scenario.model_validate(scenario_document() | sections)
+    again = Scenario.model_validate(found.document())
+    assert again == found
+    assert again.document() == found.document()
+    assert Scenario.model_validate_json(json.dumps(found.document(), allow_nan=False)) == found
+
+
+@settings(deadline=None, derandomize=True, max_examples=80)
+@given(
+    st.fixed_dictionaries(
+        {
+            "precision": st.fixed_dictionaries(
+                {"weights": st.sampled_from(WeightFormat), "compute": st.none() | st.sampled_from(Dtype)}
+            ),
+            "workload": st.fixed_dictionaries(
+                {
+                    "prompt_tokens": st.integers(1, 10**8),
+                    "concurrency": st.none() | st.integers(1, 10**6),
+                    "prefix_hit_rate": st.floats(0, 1),
+                    "slo_ttft_s": st.none() | st.floats(0, 1e6, exclude_min=True),
+                }
+            ),
+            "engine": st.fixed_dictionaries(
+                {
+                    "memory_utilization": st.floats(0.01, 1),
+                    "kv_pool_bytes": st.none() | st.floats(1, 1e15),
+                    "version": st.none() | st.text(st.characters(categories=("L", "N", "P")), min_size=1, max_size=30),
+                }
+            ),
+        }
+    )
+)
+def test_any_sound_document_comes_back_as_the_same_scenario(sections: dict[str, Any]) -> None:
+    found = Scenario.model_validate(scenario_document() | sections)
+    assert Scenario.model_validate(found.document()) == found
+    assert Scenario.model_validate_json(json.dumps(found.document(), allow_nan=False)) == found
+
+
+def test_a_name_that_grows_in_normal_form_comes_back_as_the_same_scenario() -> None:
+    # U+0958 is two characters in normal form C: 120 of them become 240, twice what a name may have.
+    document = text_document("model.name", "\u0958" * MAX_TEXT)
+    try:
+        found = Scenario.model_validate(document)
+    except ValidationError:
+        return  # refused at the door is as good
+    assert Scenario.model_validate(found.document()) == found
+
+
+def test_a_name_with_a_hidden_mark_inside_comes_back_as_the_same_scenario() -> None:
+    found = Scenario.model_validate(text_document("model.name", "e\x01\u0301"))
+    assert Scenario.model_validate(found.document()) == found
+
+
+def test_a_config_holds_no_nan_and_no_infinity() -> None:
+    for value in (math.nan, math.inf, [-math.inf], {"a": math.nan}):
+        assert places(scenario_document() | {"model": {"config": {"rope_theta": value}}}) == {"model.config"}
+
+
+def test_a_config_holds_no_lone_surrogate_or_can_be_encoded_all_the_same() -> None:
+    for config in ({"a": "\ud800"}, {"\ud800": 1}, {"a": ["x", {"b": "\udfff"}]}):
+        try:
+            found = Scenario.model_validate(scenario_document() | {"model": {"config": config}})
+        except ValidationError:
+            continue  # refused at the door is as good
+        json.dumps(found.document(), ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("value", [True, 1.0])
+def test_the_version_of_the_form_is_a_whole_number(value: Any) -> None:
+    found = Scenario.model_validate(scenario_document() | {"schema_version": value})
+    assert json.dumps(found.document()) == json.dumps(scenario().document())
+
+
+def test_a_scenario_cannot_be_changed() -> None:
+    found = scenario()
+    with pytest.raises(ValidationError):
+        found.workload.prompt_tokens = 5  # type: ignore[misc]
+    with pytest.raises(ValidationError):
+        found.memory_basis = "marketed"  # type: ignore[assignment, misc]
+
+
+def test_every_refusal_is_told_at_once() -> None:
+    document = scenario_document(
+        workload={"prompt_tokens": 0, "output_tokens": -1}, engine={"max_num_seqs": "x"}, extra=1
+    )
+    assert places(document) == {"workload.prompt_tokens", "workload.output_tokens", "engine.max_num_seqs", "extra"}
+
+
+@pytest.mark.parametrize("document", [None, [], "x", 5, True, b"{}"])
+def test_only_an_object_is_a_scenario(document: Any) -> None:
+    assert places(document) == {""}

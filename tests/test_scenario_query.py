@@ -1,0 +1,202 @@
+"""The flat names of a query: there and back, and what an empty value means."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from app.calc.dtypes import Dtype
+from app.resolve import ScenarioError
+from app.scenario import Scenario
+from app.scenario_query import (
+    BY_NAME,
+    FIELDS,
+    MAX_CONFIG,
+    MAX_VALUE,
+    Kind,
+    name_of,
+    query_items,
+    scenario_document,
+    unknown_names,
+)
+from tests.api.strategies import Document, documents
+from tests.factories import custom_card, scenario
+
+REFERENCE = [("model", "llama-3.1-8b"), ("hw", "h100-sxm-80gb")]
+NULLABLE = {"compute", "engine_version", "max_len", "max_seqs", "block", "pool", "batch", "ttft", "tpot"}
+
+
+def refusals(items: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    with pytest.raises(ScenarioError) as refused:
+        scenario_document(items)
+    return [(refusal.path, refusal.message) for refusal in refused.value.refusals]
+
+
+@given(documents())
+@settings(derandomize=True, deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+def test_every_scenario_comes_back_from_its_query(document: Document) -> None:
+    asked = Scenario.model_validate(document)
+    items = query_items(asked)
+    assert Scenario.model_validate(scenario_document(items)) == asked
+    assert query_items(Scenario.model_validate(scenario_document(items))) == items
+    assert len(dict(items)) == len(items)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["\ufb2c" * 40, "e\u200b\u0301", "a\x00\u0327b\u0302", "\u0344", "\u1100\u200b\u1161"],
+    ids=["grows in normal form", "composes once the middle is gone", "control between marks", "marks alone", "jamo"],
+)
+def test_a_cleaned_name_is_a_name_again(name: str) -> None:
+    asked = scenario(hardware={"custom": custom_card(name=name)})
+    assert Scenario.model_validate(asked.document()) == asked
+    assert Scenario.model_validate(scenario_document(query_items(asked))) == asked
+
+
+@pytest.mark.parametrize("name", ["\ufb2c" * 41, "\u0958" * 61])
+def test_a_name_that_is_too_long_once_cleaned_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="At most 120 characters"):
+        scenario(hardware={"custom": custom_card(name=name)})
+
+
+def test_every_leaf_of_a_scenario_has_one_name() -> None:
+    def leaves(document: Any, path: str = "") -> set[str]:
+        if not isinstance(document, dict):
+            return {path}
+        return {leaf for key, value in document.items() for leaf in leaves(value, f"{path}.{key}".strip("."))}
+
+    full = scenario(hardware={"custom": custom_card()}).document()
+    full["hardware"]["custom"]["dense_tflops"] = dict.fromkeys(Dtype, 1.0)
+    assert {field.path for field in FIELDS} == {path for path in leaves(full) if not path.startswith("techniques.")} | {
+        "model.config"
+    }
+    assert len(BY_NAME) == len(FIELDS)
+    assert all(name_of(field.path) == field.name for field in FIELDS)
+
+
+def test_empty_means_null_only_where_the_table_says() -> None:
+    assert {field.name for field in FIELDS if field.empty_is_null} == NULLABLE
+    document = scenario_document(
+        [*REFERENCE, *((field.name, "") for field in FIELDS if field.name not in ("model", "hw"))]
+    )
+    assert document == {
+        "model": {"id": "llama-3.1-8b"},
+        "hardware": {"id": "h100-sxm-80gb"},
+        "precision": {"compute": None},
+        "engine": dict.fromkeys(("version", "max_model_len", "max_num_seqs", "block_size", "kv_pool_bytes")),
+        "workload": dict.fromkeys(("concurrency", "slo_ttft_s", "slo_tpot_s")),
+    }
+    assert Scenario.model_validate(document).workload.concurrency is None
+    assert Scenario.model_validate(document).workload.prompt_tokens == 1000
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("model", "model"),
+        ("model.id", "model"),
+        ("model.config", "config"),
+        ("model.config.num_hidden_layers", "config"),
+        ("model.config.rope.type.0", "config"),
+        ("hardware", "hw"),
+        ("hardware.custom", "hw_name"),
+        ("hardware.custom.memory_gb", "hw_mem"),
+        ("hardware.custom.dense_tflops", "hw_bf16"),
+        ("hardware.custom.dense_tflops.fp8", "hw_fp8"),
+        ("hardware.custom.dense_tflops.fp9", "hw_bf16"),
+        ("hardware.custom.colour", "hw_name"),
+        ("hardware.count", "count"),
+        ("workload.concurrency", "batch"),
+        ("schema_version", "v"),
+        ("workload", None),
+        ("techniques.speculative", None),
+        ("", None),
+        ("nope.nope", None),
+    ],
+)
+def test_the_name_at_a_path_is_that_of_the_nearest_field(path: str, name: str | None) -> None:
+    assert name_of(path) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("7", 7), (" 7 ", 7), ("+7", 7), ("-7", -7), ("007", 7), ("1" * 30, int("1" * 30))]
+)
+def test_whole_numbers(text: str, value: int) -> None:
+    assert scenario_document([("prompt", text)]) == {"workload": {"prompt_tokens": value}}
+
+
+@pytest.mark.parametrize(
+    "text", ["7.0", "1e3", "1_000", "1,000", "0x10", "٣", "７", "1" * 31, "--1", "one", " ", "true"]
+)
+def test_what_is_no_whole_number(text: str) -> None:
+    assert refusals([("prompt", text)]) == [("workload.prompt_tokens", "must be a whole number, written in digits.")]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("0.9", 0.9), (".5", 0.5), ("5.", 5), ("1e-3", 0.001), ("1E9", 1e9), (" 2 ", 2), ("-0", 0)]
+)
+def test_real_numbers(text: str, value: float) -> None:
+    assert scenario_document([("util", text)]) == {"engine": {"memory_utilization": value}}
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "Infinity", "1e", "e9", ".", "1e9999", "0x1p3", "1 000", "½", "1,5"])
+def test_what_is_no_real_number(text: str) -> None:
+    assert refusals([("util", text)]) == [("engine.memory_utilization", "must be a number, such as 0.9 or 1e9.")]
+
+
+def test_a_real_that_overflows_is_refused_by_the_form() -> None:
+    document = scenario_document([*REFERENCE, ("util", "1e999")])
+    with pytest.raises(ValueError, match="memory_utilization"):
+        Scenario.model_validate(document)
+
+
+def test_a_config_is_json_of_the_strict_kind() -> None:
+    custom = [("model", "custom"), ("hw", "h100-sxm-80gb")]
+    assert scenario_document([*custom, ("config", '{"a": [1]}')])["model"] == {"config": {"a": [1]}}
+    for text in ("{", '{"a": NaN}', '{"a": 1, "a": 2}', '"\\ud800"', "[" * 30 + "]" * 30):
+        ((path, message),) = refusals([*custom, ("config", text)])
+        assert path == "model.config"
+        assert message.startswith("is no JSON that is read here: ")
+
+
+def test_long_values_are_refused_by_kind() -> None:
+    assert MAX_CONFIG > MAX_VALUE
+    for field in FIELDS:
+        limit = MAX_CONFIG if field.kind is Kind.JSON else MAX_VALUE
+        choosing = [(name, "custom") for name in ("model", "hw") if name != field.name]
+        assert (field.path, "is too long.") in refusals([*choosing, (field.name, "1" * (limit + 1))])
+
+
+def test_a_name_given_twice_is_refused_unless_it_says_the_same() -> None:
+    assert refusals([("model", "a"), ("model", "b")]) == [("model.id", "is given twice.")]
+    assert scenario_document([("model", "a"), ("model", "a")]) == {"model": {"id": "a"}}
+
+
+def test_custom_fields_beside_a_catalog_id_are_kept_out() -> None:
+    custom = [("hw_mem", "80"), ("hw_bw", "x"), ("hw_bf16", "1"), ("config", "{"), ("model_name", "n")]
+    assert scenario_document([*REFERENCE, *custom]) == {
+        "model": {"id": "llama-3.1-8b"},
+        "hardware": {"id": "h100-sxm-80gb"},
+    }
+    chosen = scenario_document([("hw", "custom"), ("hw_mem", "80"), ("count", "1")])
+    assert chosen == {"hardware": {"custom": {"memory_gb": 80.0}, "count": 1}}
+    assert scenario_document([("hw_mem", "80")]) == {"hardware": {"custom": {"memory_gb": 80.0}}}
+
+
+def test_all_refusals_come_together() -> None:
+    assert [path for path, _ in refusals([("prompt", "x"), ("util", "y"), ("batch", "z")])] == [
+        "workload.prompt_tokens",
+        "engine.memory_utilization",
+        "workload.concurrency",
+    ]
+
+
+def test_names_that_nothing_reads() -> None:
+    assert unknown_names(["a", "model", "b", "a", "units"], besides=("units",)) == ["a", "b"]
+    assert scenario_document([("a", "1"), ("units", "gib")]) == {}
+
+
+@pytest.mark.parametrize("value", [1.1, 1e15, 999999999999999.9, 1.0000000000000002, 3.0, 5e10])
+def test_a_number_comes_back_to_the_last_bit(value: float) -> None:
+    asked = scenario(engine={"kv_pool_bytes": value})
+    assert Scenario.model_validate(scenario_document(query_items(asked))) == asked
