@@ -24,6 +24,7 @@ from app.store.schema import migrate
 from app.web.assets import MOUNT_PATH, AssetFiles, Assets
 from app.web.body_limit import BodyLimit
 from app.web.errors import ErrorPages
+from app.web.head import HeadAsGet
 from app.web.request_log import RequestLog
 from app.web.security import Doorkeeper, SecurityHeaders
 from app.web.services import Services
@@ -69,8 +70,10 @@ def create_app(settings: Settings) -> FastAPI:
             Middleware(SecurityHeaders, hsts=settings.hsts),
             Middleware(RequestLog, failure=errors.failure),
             Middleware(Doorkeeper, allowed_hosts=settings.allowed_hosts),
+            Middleware(HeadAsGet),
             Middleware(
                 BodyLimit,
+                refuse=errors.answer,
                 most_bytes=settings.max_body_bytes,
                 by_path={f"{API}/evaluate/batch": settings.max_batch_body_bytes},
             ),

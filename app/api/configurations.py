@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from app.answer import answer
-from app.api.problems import EDIT_PROBLEMS, LINK_PROBLEMS, PROBLEMS
+from app.api.problems import EDIT_PROBLEMS, LINK_PROBLEMS, PROBLEMS, STORE_PROBLEMS
 from app.api.schemas import Evaluation
 from app.document import document
 from app.resolve import under
@@ -76,7 +76,7 @@ class Configuration(BaseModel):
     evaluation: Evaluation | None = Field(description="Today's; null where the scenario can no longer be answered.")
 
 
-@router.post("/configurations", status_code=201, response_model=Created, responses=PROBLEMS | LINK_PROBLEMS)
+@router.post("/configurations", status_code=201, response_model=Created, responses=PROBLEMS | STORE_PROBLEMS)
 def create(body: SaveRequest, request: Request, services: ServicesDep, configurations: ConfigurationsDep) -> Response:
     """Save a scenario. The link is read-only for everyone; the edit token changes or revokes it."""
     contents = _contents(body, services)

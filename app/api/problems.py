@@ -33,10 +33,13 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     422: _problem("A field is missing, unknown, out of range, or names what is not in the catalog."),
 }
 NOT_FOUND: dict[int | str, dict[str, Any]] = {404: _problem("There is no such item.")}
+STORE_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    503: _problem("The database is busy or not available; Retry-After says when to ask again."),
+}
 LINK_PROBLEMS: dict[int | str, dict[str, Any]] = {
     404: _problem("No such link: wrong, malformed and revoked ones are alike."),
     410: _problem("The link has expired."),
-    503: _problem("The database is busy or not available; Retry-After says when to ask again."),
+    **STORE_PROBLEMS,
 }
 EDIT_PROBLEMS: dict[int | str, dict[str, Any]] = {403: _problem("The edit token is not that of the link.")}
 STREAM_PROBLEMS: dict[int | str, dict[str, Any]] = {503: _problem("As many viewers as are allowed are watching.")}

@@ -3,6 +3,7 @@
 import json
 import logging
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -23,6 +24,18 @@ async def report(request: Request) -> Response:
         return Response(status_code=204)
     found: Any = body.get("csp-report") if isinstance(body, dict) else None
     if isinstance(found, dict):
-        line = {key: str(found.get(key))[:MOST_CHARACTERS] for key in ("effective-directive", "blocked-uri")}
+        line = {
+            "directive": str(found.get("effective-directive"))[:MOST_CHARACTERS],
+            "blocked": _origin(str(found.get("blocked-uri"))[:MOST_CHARACTERS]),
+        }
         logger.warning("policy breach %s", json.dumps(line))
     return Response(status_code=204)
+
+
+def _origin(address: str) -> str:
+    """Of a blocked address no more than its host: the path may be a link, and so a secret."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return "unreadable"
+    return parts.netloc or parts.scheme or parts.path.partition("/")[0]

@@ -1,10 +1,11 @@
 """A cap on request bodies, counted while they stream; a stated length is believed only when it is too much."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.web.problem import ProblemError
@@ -16,10 +17,12 @@ DETAIL = "That is more than the server reads."
 class BodyLimit:
     """ASGI middleware: refuses larger bodies with 413 in the product's own problem form.
 
-    `by_path` are limits of single paths. (FastAPI has a limit too, but answers in plain text, outside the headers.)
+    `refuse` makes the answer of a path and a problem, `by_path` are limits of single paths. FastAPI has a limit too, but
+    answers in plain text, outside the security headers.
     """
 
     app: ASGIApp
+    refuse: Callable[[str, ProblemError], Response]
     most_bytes: int
     by_path: Mapping[str, int]
 
@@ -30,7 +33,7 @@ class BodyLimit:
             return
         limit = self.by_path.get(scope["path"], self.most_bytes)
         if _stated_length(scope) > limit:
-            await ProblemError(413, DETAIL).response()(scope, receive, send)
+            await self.refuse(scope["path"], ProblemError(413, DETAIL))(scope, receive, send)
             return
         received, started = 0, False
 
@@ -52,7 +55,7 @@ class BodyLimit:
         except BodyTooLargeError:
             if started:
                 raise
-            await ProblemError(413, DETAIL).response()(scope, receive, send)
+            await self.refuse(scope["path"], ProblemError(413, DETAIL))(scope, receive, send)
 
 
 class BodyTooLargeError(HTTPException):

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from app.probes.card import ProbeSnapshot
+from app.probes.sampler import TooManyViewersError
 from app.web.problem import ProblemError
 from app.web.services import Services
 
@@ -19,7 +21,13 @@ def refuse_crowd(services: Services) -> None:
 
 
 async def snapshots(services: Services) -> AsyncIterator[tuple[ProbeSnapshot, ...]]:
-    """Snapshots as they come, until the stream's time is up or the server stops."""
+    """Snapshots as they come, until the stream's time is up or the server stops; none where it is too crowded."""
+    with suppress(TooManyViewersError):
+        async for latest in _subscribed(services):
+            yield latest
+
+
+async def _subscribed(services: Services) -> AsyncIterator[tuple[ProbeSnapshot, ...]]:
     async with services.sampler.subscribe() as subscription:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + services.settings.probe_stream_max_s
