@@ -17,8 +17,8 @@ DETAIL = "That is more than the server reads."
 class BodyLimit:
     """ASGI middleware: refuses larger bodies with 413 in the product's own problem form.
 
-    `refuse` makes the answer of a path and a problem, `by_path` are limits of single paths. FastAPI has a limit too, but
-    answers in plain text, outside the security headers.
+    `refuse` makes the answer of a path and a problem, `by_path` are limits of single paths. FastAPI has a limit too,
+    but answers in plain text, outside the security headers.
     """
 
     app: ASGIApp
