@@ -152,7 +152,7 @@ class Techniques(Part):
 class Scenario(Part):
     """What is asked: a model on an accelerator, in a precision, under an engine and a workload."""
 
-    schema_version: Literal[1] = Field(1, description="Version of this form.")
+    schema_version: Whole = Field(1, description="Version of this form.", ge=1, le=1)
     model: Model
     hardware: Hardware
     precision: Precision = Field(default_factory=Precision)

@@ -375,8 +375,8 @@ def test_a_config_holds_no_lone_surrogate_or_can_be_encoded_all_the_same() -> No
 
 @pytest.mark.parametrize("value", [True, 1.0])
 def test_the_version_of_the_form_is_a_whole_number(value: Any) -> None:
-    found = Scenario.model_validate(scenario_document() | {"schema_version": value})
-    assert json.dumps(found.document()) == json.dumps(scenario().document())
+    with pytest.raises(ValidationError):
+        Scenario.model_validate(scenario_document() | {"schema_version": value})
 
 
 def test_a_scenario_cannot_be_changed() -> None:

@@ -117,7 +117,8 @@ def causal_pairs(new_tokens: Quantity, cached_tokens: Quantity, window: int | No
 def _operators(deployment: Deployment, size: _Pass) -> list[Operator]:
     architecture = deployment.architecture
     wide, other = deployment.wide_dtype, unquantized_bytes_per_weight(deployment.precision.weights)
-    result = [Operator(OperatorName.EMBEDDING, 0.0, size.tokens * (architecture.hidden_size * other), wide)]
+    rows = 2 if architecture.learned_positions else 1  # of the table, and of the position table where there is one
+    result = [Operator(OperatorName.EMBEDDING, 0.0, size.tokens * (rows * architecture.hidden_size * other), wide)]
     for group in architecture.layers:
         result += _layer_operators(deployment, group, size)
     final_norm = FLOPS_PER_NORM_ELEMENT * size.logits * architecture.hidden_size

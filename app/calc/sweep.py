@@ -39,5 +39,4 @@ def decode_sweep(deployment: Deployment, concurrency: Grid, context_tokens: Grid
     step = ceiling_s(decode_operators(deployment, batch, context), deployment.accelerator)
     cache = batch * kv_bytes_per_sequence(deployment.architecture, context, deployment.precision.kv_cache)
     step, cache = np.asarray(step), np.asarray(cache)
-    pool = held.per_gpu.kv_pool_bytes if held.per_gpu.weights_bytes <= held.budget_bytes else -1.0
-    return DecodeSweep(step, batch / step, cache, (cache <= pool).astype(float))
+    return DecodeSweep(step, batch / step, cache, (cache <= held.per_gpu.kv_pool_bytes).astype(float))

@@ -1,18 +1,23 @@
 """Levers: each is a patch on the scenario that does, when it is applied, exactly what it says."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
 
 from app.answer import Answer, answer
-from app.calc.levers import MOST_LEVERS, WORTH_IT, Lever
+from app.calc.accelerator import Accelerator
+from app.calc.deployment import Deployment
+from app.calc.dtypes import Dtype
+from app.calc.levers import MOST_LEVERS, WORTH_IT, Lever, levers
+from app.calc.measure import measure
 from app.calc.verdict import State
 from app.catalog.accelerators import Confidence, Status
 from app.resolve import ScenarioError
 from app.scenario import Scenario
-from tests.factories import answer_to, custom_card, merge_patch, shipped_catalog
+from tests.factories import answer_to, custom_card, deployment, h100_sxm, merge_patch, shipped_catalog, workload
 
 CASES: dict[str, dict[str, Any]] = {
     "reference": {},
@@ -221,3 +226,37 @@ def test_across_the_catalog_each_patch_does_what_it_says(model: str, hardware: s
         return
     for lever in before.evaluation.levers:
         assert promised(lever, "after") == numbers(after(before, lever.change))
+
+
+def faster(name: str, factor: float, memory_gb: float = 80) -> Accelerator:
+    card = h100_sxm()
+    return replace(
+        card,
+        id=name,
+        name=name,
+        bandwidth_bytes_per_s=card.bandwidth_bytes_per_s * factor,
+        memory_marketed_bytes=memory_gb * 1e9,
+        memory_reported_bytes=None,
+    )
+
+
+def next_card(asked: Deployment, *cards: Accelerator) -> str | None:
+    found = [
+        lever.change["hardware"]["id"] for lever in levers(asked, measure(asked), cards) if "hardware" in lever.change
+    ]
+    return found[0] if found else None
+
+
+def test_where_it_fits_the_next_card_is_the_slowest_that_is_a_tenth_faster() -> None:
+    asked = deployment(workload=workload(concurrency=1))
+    by_a_twentieth, by_a_fifth, by_half = faster("5 %", 1.05), faster("20 %", 1.2), faster("50 %", 1.5)
+    assert next_card(asked, by_half, by_a_twentieth, by_a_fifth) == "20 %"
+    assert next_card(asked, by_a_twentieth) is None
+    assert next_card(asked, replace(by_a_fifth, peak_flops_per_s={Dtype.FP8: 1e15})) is None  # other arithmetic
+    assert next_card(asked, faster("small", 2, memory_gb=17)) is None  # 15.3 GB of it for 16.06 GB of weights
+
+
+def test_where_it_does_not_fit_the_next_card_is_the_smallest_that_holds_it_and_is_no_slower() -> None:
+    asked = deployment(workload=workload(concurrency=400))  # 16.06 GB and 400 × 196.6 MB are 94.7 GB: 106 GB of card
+    assert next_card(asked, faster("large", 3, 200), faster("enough", 1, 110), faster("short", 1, 100)) == "enough"
+    assert next_card(asked, faster("slow", 0.9, 200)) is None

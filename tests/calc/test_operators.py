@@ -11,7 +11,7 @@ from app.calc.dtypes import Dtype, WeightFormat
 from app.calc.operators import Operator, OperatorName, causal_pairs, decode_operators, prefill_operators
 from app.calc.parameters import count_parameters
 from app.calc.phase import ceiling_s, overlapped_s, phase_cost
-from app.calc.roofline import attainable_flops_per_s, ridge_flops_per_byte, time_s
+from app.calc.roofline import Bound, attainable_flops_per_s, ridge_flops_per_byte, time_s
 from tests.calc.strategies import array, at, deployments, repeatable
 from tests.factories import deployment, interleaved, shipped_catalog
 
@@ -204,7 +204,7 @@ def test_a_step_reads_every_weight_once_but_the_gathered_tables_and_the_vision_t
     tables = counts.embedding - (head if architecture.tied_embeddings else 0)
     operators = decode_operators(deployment(architecture=architecture), 1, 0)
     read = sum(float(op.bytes) for op in operators)
-    row = 2 * architecture.hidden_size
+    row = 2 * architecture.hidden_size * (2 if architecture.learned_positions else 1)
     written = sum(group.count * 2 * group.attention.kv_width * 2 for group in architecture.layers)
     assert read - row - written == 2 * (counts.text - tables)
 
@@ -227,3 +227,15 @@ def test_narrower_weights_never_move_more(weights: WeightFormat) -> None:
     narrow = deployment(precision=type(reference)(weights, Dtype.BF16, Dtype.BF16))
     moved = [sum(float(op.bytes) for op in decode_operators(one, 8, 1000)) for one in (wide, narrow)]
     assert moved[0] >= moved[1]
+
+
+@pytest.mark.parametrize(("compute_s", "bound"), [(1.01, Bound.COMPUTE), (0.99, Bound.MEMORY_BANDWIDTH)])
+def test_a_phase_is_bound_by_what_takes_more_than_half_of_its_time(compute_s: float, bound: Bound) -> None:
+    card = Accelerator("x", "X", 1e9, None, 1.0, {Dtype.BF16: 1.0})
+    computes = Operator(OperatorName.GATE_UP, compute_s, 0.1, Dtype.BF16)
+    moves = Operator(OperatorName.ATTENTION, 0.1, 1.0, Dtype.BF16)
+    cost = phase_cost([computes, moves], card)
+    assert cost.bound is bound
+    assert [op.bound for op in cost.operators] == [Bound.COMPUTE, Bound.MEMORY_BANDWIDTH]
+    assert cost.ceiling_s == pytest.approx(compute_s + 1)
+    assert cost.overlapped_s == pytest.approx(max(compute_s, 1) + 0.1)
