@@ -6,7 +6,7 @@ import numpy as np
 
 from app.calc.evaluation import Evaluation
 from app.calc.notation import significant
-from app.charts.figure import Chart, axis, layout, log_axis, note, table_of, vertical
+from app.charts.figure import Chart, layout, linear_axis, log_axis, note, table_of, vertical
 from app.charts.series import BatchSeries, Values, batch_series
 
 
@@ -16,6 +16,7 @@ def batch_chart(evaluation: Evaluation) -> Chart:
     capacity = evaluation.measures.memory.max_concurrency
     running = evaluation.measures.memory.running_sequences
     top = float(series.batch[-1])
+    fastest = 1 / float(min(series.step_s[0], series.weights_only_step_s[0]))
     traces = [
         _line(series, 1 / series.weights_only_step_s, "y2", "rule", "Weights alone (rule)", show=False),
         _line(series, 1 / series.step_s, "y2", "decode", "With the cache (ceiling)", show=False),
@@ -36,8 +37,8 @@ def batch_chart(evaluation: Evaluation) -> Chart:
         "layout": layout(
             420,
             xaxis=log_axis("Sequences in a decode step (batch)", 1, top, anchor="y2"),
-            yaxis=axis("All users, tokens/s", domain=[0.54, 1], rangemode="tozero", exponentformat="SI"),
-            yaxis2=axis("Each user, tokens/s", domain=[0, 0.44], rangemode="tozero"),
+            yaxis=linear_axis("All users, tokens/s", fastest * top, domain=[0.54, 1], rangemode="tozero"),
+            yaxis2=linear_axis("Each user, tokens/s", fastest, domain=[0, 0.44], rangemode="tozero"),
             shapes=shapes,
             annotations=labels,
         ),

@@ -20,7 +20,8 @@ def context_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
     scale, unit = (2.0**30, "GiB") if binary else (1e9, "GB")
     limit, total = deployment.architecture.max_position, deployment.workload.total_tokens
     top = max(LEAST_TOP, limit or 0, 2 * total)
-    context = np.unique(np.rint(np.geomspace(256, top, 25))).astype(float)
+    start = min(256, total)
+    context = np.unique(np.rint(np.geomspace(start, top, 25))).astype(float)
     one = np.asarray(kv_bytes_per_sequence(deployment.architecture, context, deployment.precision.kv_cache))
     running, pool = held.running_sequences, held.per_gpu.kv_pool_bytes
     traces = [_line(context, one / scale, "One sequence", "one", "solid", unit)]
@@ -59,7 +60,7 @@ def context_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
         "data": traces,
         "layout": layout(
             340,
-            xaxis=log_axis("Context, tokens", 256, top * 1.15),
+            xaxis=log_axis("Context, tokens", start, top * 1.15),
             yaxis=log_axis(f"KV cache, {unit}", bottom / 1.5, highest * 2),
             shapes=shapes,
             annotations=labels,

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
+LARGEST_PREFIX = 1e15
+"""From here on Plotly writes its own labels as powers, in superscripts."""
 Figure = dict[str, Any]
 Cell = str | float | int
 
@@ -67,25 +69,42 @@ def log_axis(title: str, low: float, high: float, **more: Any) -> dict[str, Any]
 
     The labels are given, because Plotly's own for large powers are superscripts, which it styles inline.
     """
-    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-    exponents = range(first, last + 1, max(1, (last - first) // 9))
+    values = _ticks(low, high)
     return axis(
         title,
         type="log",
         range=[math.log10(low), math.log10(high)],
         tickmode="array",
-        tickvals=[10.0**e for e in exponents],
-        ticktext=[_decade(e) for e in exponents],
+        tickvals=values,
+        ticktext=[_tick(value) for value in values],
         **more,
     )
 
 
-def _decade(exponent: int) -> str:
-    """A power of ten with its SI prefix: 0.1, 10, 1k, 100T."""
+def linear_axis(title: str, highest: float, **more: Any) -> dict[str, Any]:
+    """A linear axis; its labels are plain text too, whatever its numbers grow to."""
+    return axis(title, exponentformat="SI" if highest < LARGEST_PREFIX else "e", **more)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """The decades of a range; its 1, 2, 5 where there are too few; its ends where even those are missing."""
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    decades = [10.0**e for e in range(first, last + 1, max(1, (last - first) // 9))]
+    if len(decades) > 1:
+        return decades
+    finer = [m * 10.0**e for e in range(first - 1, last + 1) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
+    return finer or [low, high]
+
+
+def _tick(value: float) -> str:
+    """A tick with its SI prefix: 0.1, 10, 1k, 100T."""
+    exponent = math.floor(math.log10(value) + 1e-9)
+    if exponent < -4:
+        return f"{value:.2g}"
     if exponent < 0:
-        return f"{10.0**exponent:.{-exponent}f}" if exponent > -5 else f"1e{exponent}"
+        return f"{value:.{2 - exponent}f}".rstrip("0")
     thousands = min(exponent // 3, len(_PREFIXES) - 1)
-    return f"{10 ** (exponent - 3 * thousands)}{_PREFIXES[thousands]}"
+    return f"{value / 10.0 ** (3 * thousands):.3g}{_PREFIXES[thousands]}"
 
 
 def note(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from app.calc.evaluation import Evaluation
 from app.calc.notation import quantity
-from app.charts.figure import Chart, axis, layout, note, table_of, vertical
+from app.charts.figure import Chart, layout, linear_axis, note, table_of, vertical
 
 
 def memory_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
@@ -40,7 +40,7 @@ def memory_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
             280,
             barmode="stack",
             bargap=0.45,
-            xaxis=axis(unit, range=[0, max(capacity, start) * 1.06 / scale]),
+            xaxis=linear_axis(unit, max(capacity, start) / scale, range=[0, max(capacity, start) * 1.06 / scale]),
             yaxis={"visible": False, "fixedrange": True},
             shapes=[
                 vertical(capacity / scale, "limit", "solid", layer="above"),

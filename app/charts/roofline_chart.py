@@ -19,7 +19,9 @@ def roofline_chart(evaluation: Evaluation) -> Chart:
     prefill, decode = evaluation.measures.prefill, evaluation.measures.decode
     series = batch_series(evaluation)
     ridge = float(ridge_flops_per_byte(accelerator.peak(compute), accelerator.bandwidth_bytes_per_s))
-    low = 10 ** math.floor(math.log10(0.5 * min(series.intensity_flops_per_byte[0], prefill.intensity_flops_per_byte)))
+    low = 10 ** math.floor(
+        math.log10(0.5 * min(ridge, series.intensity_flops_per_byte[0], prefill.intensity_flops_per_byte))
+    )
     high = 10 ** math.ceil(
         math.log10(3 * max(ridge, prefill.intensity_flops_per_byte, *series.intensity_flops_per_byte))
     )

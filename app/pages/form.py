@@ -38,6 +38,14 @@ class Form:
         """What is wrong with it; empty when nothing is."""
         return self.errors.get(name, "")
 
+    def holds_error(self, names: Sequence[str]) -> bool:
+        """True when something is wrong with any of the fields, so that what folds them away must stand open."""
+        return any(name in self.errors for name in names)
+
+    def holds_value(self, names: Sequence[str]) -> bool:
+        """True when any of the fields is filled, with more than a zero."""
+        return any(self.value(name) not in ("", "0", "0.0") for name in names)
+
     @property
     def names(self) -> Sequence[str]:
         """Every field that can carry a message."""

@@ -1,0 +1,172 @@
+"""One number is the same on the page, in the JSON twin, in a download and in its own working; and the parts divide."""
+
+import csv
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.calc.notation import quantity, significant
+from tests.pages.asking import SCENARIOS, address, json_of, page, read_quantity, twin_of
+from tests.pages.dom import Node
+
+SHOWN = {  # metric: path in the JSON document, unit
+    "memory": ("memory.needed_bytes", "B"),
+    "ttft": ("serving.ttft_s.ceiling", "s"),
+    "tpot": ("serving.tpot_s.ceiling", "s"),
+    "latency": ("serving.total_latency_s.ceiling", "s"),
+}
+ROUNDED = 6e-3  # three digits
+
+
+@pytest.fixture(params=SCENARIOS)
+def scenario(request: pytest.FixtureRequest) -> Mapping[str, str]:
+    return SCENARIOS[request.param]
+
+
+def at(document: Any, path: str) -> Any:
+    for key in path.split("."):
+        document = document[key]
+    return document
+
+
+def rows(reader: TestClient, tree: Node, chart: str) -> list[dict[str, str]]:
+    """The rows of a chart's CSV."""
+    link = next(a["href"] for a in tree.all("a") if a["href"].startswith(f"/export/{chart}.csv?"))
+    text = [line for line in reader.get(link).text.splitlines() if not line.startswith("#")]
+    return list(csv.DictReader(text))
+
+
+def workings(tree: Node) -> dict[tuple[str, str, str], Node]:
+    """Every working on the page, by the label of its number, the formula, and that with the numbers put in."""
+    found = {}
+    for section in tree.all("section"):
+        headings = section.all("h4")
+        if len(headings) == 1:
+            formula, written = (code.text for code in section.all("code")[:2])
+            found[headings[0].text, formula, written] = section
+    return found
+
+
+@pytest.mark.parametrize("units", ["gb", "gib"])
+def test_page_and_twin_say_the_same(reader: TestClient, scenario: Mapping[str, str], units: str) -> None:
+    tree = page(reader, address(scenario, units=units))
+    document, binary = json_of(reader, twin_of(tree)), units == "gib"
+    for id_, (path, unit) in SHOWN.items():
+        assert quantity(at(document, path), unit, 3, binary=binary) in tree.id(f"metric-{id_}").text
+    room = document["memory"]["max_concurrency"]
+    assert f"{room:,} sequence" in tree.id("metric-room").text
+    throughput = document["serving"]["output_tokens_per_s"]["ceiling"]
+    assert f"{significant(throughput, 3)} tokens/s" in tree.id("metric-throughput").text
+
+
+def test_every_explanation_of_the_twin_stands_on_the_page(reader: TestClient, scenario: Mapping[str, str]) -> None:
+    tree = page(reader, address(scenario))
+    shown = workings(tree)
+    explanations = json_of(reader, twin_of(tree))["explanations"]
+    sections = [shown.get((e["label"], e["formula"], e["substituted"])) for e in explanations]
+    assert len(shown) == len(explanations)
+    for explanation, section in zip(explanations, sections, strict=True):
+        assert section is not None, explanation["id"]
+        terms = section.table()
+        assert [row["Symbol"] for row in terms] == [term["symbol"] for term in explanation["terms"]]
+        for row, term in zip(terms, explanation["terms"], strict=True):
+            assert row["Value"] == quantity(term["value"], term["unit"])
+        assert explanation["source"] in section.text
+
+
+def test_an_explanations_result_is_the_number_of_the_twin(reader: TestClient, scenario: Mapping[str, str]) -> None:
+    document = json_of(reader, twin_of(page(reader, address(scenario))))
+    for explanation in document["explanations"]:
+        assert explanation["value"] == at(document, explanation["id"])
+        assert explanation["substituted"].endswith(f"= {quantity(explanation['value'], explanation['unit'])}")
+
+
+def test_downloads_hold_the_twins_numbers_unrounded(reader: TestClient, scenario: Mapping[str, str]) -> None:
+    tree = page(reader, address(scenario))
+    document = json_of(reader, twin_of(tree))
+    roofline = {row["work"]: row for row in rows(reader, tree, "roofline")}
+    for phase in ("prefill", "decode"):
+        assert float(roofline[phase]["FLOP"]) == document[phase]["flops"]
+        assert float(roofline[phase]["bytes (B)"]) == document[phase]["bytes"]
+        assert float(roofline[phase]["intensity (FLOP/B)"]) == document[phase]["intensity_flops_per_byte"]
+        assert roofline[phase]["bound"] == document[phase]["bound"]
+    memory = {row["part"]: float(row["bytes (B)"]) for row in rows(reader, tree, "memory")}
+    assert memory["Weights"] == document["memory"]["per_gpu"]["weights_bytes"]
+    assert memory["Card"] == document["memory"]["per_gpu"]["capacity_bytes"]
+    running = document["decode"]["concurrency"]
+    assert memory["Cache in use"] == running * document["memory"]["kv_bytes_per_sequence"]
+    batch = {int(float(row["batch"])): row for row in rows(reader, tree, "batch")}
+    step = float(batch[running]["step, with cache (s)"])
+    assert step == pytest.approx(document["serving"]["tpot_s"]["ceiling"])
+    time = {(row["of"], row["part"]): float(row["time (s)"]) for row in rows(reader, tree, "time")}
+    assert time["answer", "prefill"] == document["serving"]["ttft_s"]["ceiling"]
+
+
+def test_the_pool_divided_by_a_tokens_bytes_is_the_tokens(reader: TestClient, scenario: Mapping[str, str]) -> None:
+    """With the numbers as they are displayed, as a reader would."""
+    tree = page(reader, address(scenario))
+    shown = {written: written.rpartition(" = ")[2] for *_, written in workings(tree)}
+    by_id = {e["id"]: shown[e["substituted"]] for e in json_of(reader, twin_of(tree))["explanations"]}
+    pool, per_token = (read_quantity(by_id[f"memory.{key}"]) for key in ("per_gpu.kv_pool_bytes", "kv_bytes_per_token"))
+    tokens = read_quantity(by_id["memory.kv_pool_tokens"])
+    assert tokens == pytest.approx(math.floor(pool / per_token), rel=1e-5, abs=1)
+    assert f"pool of {tokens:,.0f} tokens" in tree.id("metric-room").text
+    per_sequence = read_quantity(by_id["memory.kv_bytes_per_sequence"])
+    room = read_quantity(by_id["memory.max_concurrency"])
+    assert room == pytest.approx(math.floor(pool / per_sequence), abs=1)
+
+
+def test_the_parts_beside_a_number_give_it(reader: TestClient, scenario: Mapping[str, str]) -> None:
+    tree = page(reader, address(scenario))
+    document = json_of(reader, twin_of(tree))
+    workload, users = document["scenario"]["workload"], document["decode"]["concurrency"]
+    ttft, tpot, latency = (
+        read_quantity(quantity(document["serving"][f"{key}_s"]["ceiling"], "s", 3))
+        for key in ("ttft", "tpot", "total_latency")
+    )
+    assert ttft + tpot * workload["output_tokens"] == pytest.approx(latency, rel=2 * ROUNDED)
+    beside = tree.id("metric-throughput").text
+    assert f"{users:,} × {workload['output_tokens']:,} tokens ÷ " in beside
+    residency = read_quantity(beside.partition("tokens ÷ ")[2])
+    throughput = document["serving"]["output_tokens_per_s"]["ceiling"]
+    assert users * workload["output_tokens"] / residency == pytest.approx(throughput, rel=ROUNDED)
+    pace = read_quantity(tree.id("metric-tpot").text.partition("TPOT) per user ")[2])
+    assert 1 / pace == pytest.approx(document["serving"]["output_tokens_per_s_per_user"]["ceiling"], rel=ROUNDED)
+
+
+def test_the_three_levels_are_the_twins(reader: TestClient, scenario: Mapping[str, str]) -> None:
+    tree = page(reader, address(scenario))
+    document = json_of(reader, twin_of(tree))
+    rule, held = document["rule_of_thumb"], document["memory"]
+    table = {
+        row["Quantity"]: row for row in tree.one(role="region", aria_label="Three levels of answer, table").table()
+    }
+    prefill = table["Prefill of one prompt"]
+    assert prefill["Rule of thumb"] == quantity(rule["prefill_s"], "s", 3)
+    assert prefill["Ceiling"] == quantity(document["prefill"]["ceiling_s"], "s", 3)
+    step = table["Decode step with the cache"]
+    assert step["Rule of thumb"] == quantity(rule["kv_step_s"], "s", 3)
+    assert step["Ceiling"] == quantity(document["decode"]["ceiling_s"], "s", 3)
+    tokens = table["Tokens of cache"]
+    assert tokens["Rule of thumb"] == f"{rule['kv_capacity_tokens']:,}"
+    assert tokens["Ceiling"] == f"{held['kv_pool_tokens']:,}"
+    assert {row["Expected"] for row in table.values()} == {"not claimed"}
+
+
+@pytest.mark.parametrize("units", ["gb", "gib"])
+def test_the_table_of_a_chart_is_its_download(reader: TestClient, scenario: Mapping[str, str], units: str) -> None:
+    tree = page(reader, address(scenario, units=units))
+    for chart in ("roofline", "batch", "memory", "time", "context"):
+        shown = tree.id(f"table-{chart}").table()
+        downloaded = rows(reader, tree, chart)
+        assert [list(row) for row in shown] == [list(row) for row in downloaded]
+        for row, exact in zip(shown, downloaded, strict=True):
+            for key, text in list(row.items())[1:]:
+                value = exact[key]
+                try:
+                    assert text == significant(float(value), 5)
+                except ValueError:
+                    assert text == value.replace("_", " ")
