@@ -29,8 +29,15 @@ def test_the_fragment_of_an_ignored_name_is_part_of_the_page(reader: TestClient)
 
 def test_the_fragment_clears_every_message(reader: TestClient) -> None:
     swapped = [node for node in parse(partial(reader, address()).text) if "hx-swap-oob" in node.attributes]
-    assert {node["id"] for node in swapped} == {f"msg-{name}" for name in (*BY_NAME, "general")}
-    assert all(node.text == "" for node in swapped)
+    messages = [node for node in swapped if node["id"].startswith("msg-")]
+    assert {node["id"] for node in messages} == {f"msg-{name}" for name in (*BY_NAME, "general")}
+    assert all(node.text == "" for node in messages)
+
+
+def test_the_fragment_brings_the_json_twin_up_to_date(reader: TestClient) -> None:
+    tree = parse(partial(reader, address(prompt="2000")).text)
+    assert "prompt=2000" in tree.id("twin-head")["href"]
+    assert tree.id("twin-foot").one("a")["href"] == tree.id("twin-head")["href"]
 
 
 def test_the_page_has_a_place_for_all_that_a_fragment_swaps(reader: TestClient) -> None:
