@@ -2,14 +2,14 @@
 const SAID_MS = 1600;
 
 async function copy(text, button) {
-  const words = button.textContent;
+  button.dataset.words ??= button.textContent; // a second click must not take "Copied" for the button's name
   try {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
     button.textContent = "Copying is not allowed here";
   }
-  setTimeout(() => (button.textContent = words), SAID_MS);
+  setTimeout(() => (button.textContent = button.dataset.words), SAID_MS);
 }
 
 export function setUpCopying(root) {
