@@ -120,6 +120,10 @@ def scenario_document(items: Iterable[tuple[str, str]]) -> dict[str, Any]:
             _put(document, field.path, _read(field, text))
         except ValueError as error:
             refusals.append(Refusal(field.path, str(error)))
+    if values.get("hw") == CUSTOM:
+        document.setdefault("hardware", {}).setdefault("custom", {})  # so that each missing figure is asked for by name
+    if values.get("model") == CUSTOM and not values.get("config"):
+        refusals.append(Refusal("model.config", "Paste the config.json of your model here."))
     if refusals:
         raise ScenarioError(refusals)
     return document

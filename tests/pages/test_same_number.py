@@ -43,8 +43,8 @@ def workings(tree: Node) -> dict[tuple[str, str, str], Node]:
     """Every working on the page, by the label of its number, the formula, and that with the numbers put in."""
     found = {}
     for section in tree.all("section"):
-        headings = section.all("h4")
-        if len(headings) == 1:
+        headings = [node for node in section if node.tag in ("h2", "h3", "h4")]
+        if len(headings) == 1 and "Source: " in section.text:
             formula, written = (code.text for code in section.all("code")[:2])
             found[headings[0].text, formula, written] = section
     return found
