@@ -10,6 +10,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from app.catalog.catalog import load_catalog
 from app.document import number_at
 from app.settings import ROOT, Settings
 
@@ -117,6 +118,11 @@ def _evaluate(client: TestClient, **workload: int) -> dict[str, Any]:
     scenario = {"model": {"id": "llama-3.1-8b"}, "hardware": {"id": "h100-sxm-80gb"}, "workload": workload}
     document: dict[str, Any] = client.post("/api/v1/evaluate", json=scenario).json()
     return document
+
+
+def test_the_readme_counts_the_catalog() -> None:
+    catalog = load_catalog()
+    assert f"{len(catalog.models)} models and {len(catalog.accelerators)} accelerators" in README
 
 
 def test_the_screenshot_is_there_and_is_a_picture() -> None:

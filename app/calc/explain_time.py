@@ -6,6 +6,7 @@ from app.calc.measure import Measures
 from app.calc.phase import PhaseCost
 
 _ROOFLINE = "Roofline, operator by operator: Williams et al., CACM 52(4), 2009"
+_COUNTED = "Operators as counted in docs/ceilings.md: compulsory traffic, two FLOP a multiply-add"
 _LATENCY = "Definition of TTFT and TPOT"
 _LITTLE = "Little's law; arithmetic of the whole batch at the vendor's peak"
 
@@ -14,8 +15,10 @@ def explain_time(deployment: Deployment, measures: Measures) -> list[Explanation
     """Explanations of `prefill`, `decode`, `serving` and `cost`."""
     return [
         _phase("prefill", "Prefill of one prompt, ceiling", measures.prefill),
+        *_totals("prefill", "one prefill", measures.prefill),
         _intensity("prefill", measures.prefill),
         _phase("decode", "One decode step, ceiling", measures.decode),
+        *_totals("decode", "one decode step", measures.decode),
         _intensity("decode", measures.decode),
         *_serving(deployment, measures),
         *_cost(deployment, measures),
@@ -34,6 +37,22 @@ def _phase(name: str, label: str, cost: PhaseCost) -> Explanation:
     )
     formula = " + ".join(term.symbol for term in terms)
     return Explanation(f"{name}.ceiling_s", label, formula, terms, cost.ceiling_s, "s", _ROOFLINE)
+
+
+def _totals(name: str, what: str, cost: PhaseCost) -> list[Explanation]:
+    """Arithmetic and bytes of a phase, as sums over its operators."""
+    names = [(op, op.name.replace("_", " ")) for op in cost.operators]
+    flops = tuple(Term(f"F_{op.name}", f"arithmetic of {label}", op.flops, "FLOP") for op, label in names)
+    moved = tuple(Term(f"D_{op.name}", f"bytes of {label}", op.bytes, "B") for op, label in names)
+    return [
+        Explanation(
+            f"{name}.{key}", f"{label} of {what}", " + ".join(t.symbol for t in terms), terms, value, unit, _COUNTED
+        )
+        for key, label, terms, value, unit in (
+            ("flops", "Arithmetic", flops, cost.flops, "FLOP"),
+            ("bytes", "Bytes", moved, cost.bytes, "B"),
+        )
+    ]
 
 
 def _intensity(name: str, cost: PhaseCost) -> Explanation:

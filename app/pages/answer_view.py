@@ -53,6 +53,11 @@ class AnswerView:
         return state, rest[:1].upper() + rest[1:]
 
     @property
+    def bandwidth_bytes_per_s(self) -> float:
+        """Of the accelerator, for the working of the operators."""
+        return self.answer.evaluation.deployment.accelerator.bandwidth_bytes_per_s
+
+    @property
     def rule_explanations(self) -> Sequence[Explanation]:
         """The working of the back-of-envelope."""
         return [e for e in self.answer.evaluation.explanations if e.id.startswith("rule_of_thumb.")]

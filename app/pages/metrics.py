@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from app.calc.evaluation import Evaluation
 from app.calc.explanation import Explanation
 from app.calc.notation import quantity, significant
+from app.calc.phase import OperatorCost
 
 DIGITS = 3
 
@@ -21,6 +22,7 @@ class Metric:
     level: str
     beside: str
     explanations: tuple[Explanation, ...]
+    operators: tuple[OperatorCost, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,18 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
     users = held.running_sequences
 
     def metric(
-        id_: str, label: str, text: str, scope: str, beside: str, explained: tuple[str, ...], level: str = "ceiling"
+        id_: str,
+        label: str,
+        text: str,
+        scope: str,
+        beside: str,
+        explained: tuple[str, ...],
+        level: str = "ceiling",
+        operators: tuple[OperatorCost, ...] = (),
     ) -> Metric:
         value, _, unit = text.partition(" ")
-        return Metric(
-            id_, label, value, unit, scope, level, beside, tuple(by_id[key] for key in explained if key in by_id)
-        )
+        found = tuple(by_id[key] for key in explained if key in by_id)
+        return Metric(id_, label, value, unit, scope, level, beside, found, operators)
 
     def written(value: float, unit: str) -> str:
         return quantity(value, unit, DIGITS, binary=binary)
@@ -81,7 +89,14 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
             written(served.ttft_s.ceiling, "s"),
             "per user",
             f"prefill of {workload.prompt_tokens:,} tokens{_target(served.ttft_s.ceiling, workload.slo_ttft_s)}",
-            ("serving.ttft_s.ceiling", "prefill.ceiling_s", "prefill.intensity_flops_per_byte"),
+            (
+                "serving.ttft_s.ceiling",
+                "prefill.ceiling_s",
+                "prefill.flops",
+                "prefill.bytes",
+                "prefill.intensity_flops_per_byte",
+            ),
+            operators=evaluation.measures.prefill.operators,
         ),
         metric(
             "tpot",
@@ -93,9 +108,12 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
             (
                 "serving.tpot_s.ceiling",
                 "decode.ceiling_s",
+                "decode.flops",
+                "decode.bytes",
                 "decode.intensity_flops_per_byte",
                 "serving.output_tokens_per_s_per_user.ceiling",
             ),
+            operators=evaluation.measures.decode.operators,
         ),
         metric(
             "latency",

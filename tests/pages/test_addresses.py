@@ -36,7 +36,7 @@ DEFAULTS = {
     "basis": "reported",
     "units": "gb",
 }
-SIZE = re.compile(r"[\d,.]+ (?:[kMGTP]B|[KMGT]iB)\b(?!/s)")
+SIZE = re.compile(r"[\d,.]+ (?:[kMGTP]B|[KMGT]iB)(?![A-Za-z/])")
 
 
 def results(tree: Node) -> str:
