@@ -12,10 +12,12 @@ from pathlib import Path
 import httpx2
 import pytest
 from fastapi import FastAPI
+from sqlalchemy import Engine
 from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import ROOT, Settings
+from app.store.engine import create_store_engine
 from app.web.asset_build import build_assets
 
 START_TIMEOUT_S = 30
@@ -33,6 +35,21 @@ def assets_dir() -> Path:
 def settings(tmp_path: Path, assets_dir: Path) -> Settings:
     """Settings of an app with a database of its own."""
     return Settings(data_dir=tmp_path / "data", assets_dir=assets_dir)
+
+
+@pytest.fixture(autouse=True)
+def _closed_databases(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Closes the database of an app that a test makes and never starts; a started one closes its own."""
+    engines: list[Engine] = []
+
+    def recorded(path: Path) -> Engine:
+        engines.append(create_store_engine(path))
+        return engines[-1]
+
+    monkeypatch.setattr("app.main.create_store_engine", recorded)
+    yield
+    for engine in engines:
+        engine.dispose()
 
 
 @pytest.fixture

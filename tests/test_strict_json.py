@@ -43,7 +43,7 @@ def test_what_is_written_is_read_back(value: object) -> None:
         ('{"\\udc00": 1}', "a text holds half a character (a lone surrogate)."),
         ("9" * 5_000, "not valid JSON: bad encoding or an absurd number."),
         ("", "not valid JSON at line 1, column 1."),
-        ("[1,\n 2,]", "not valid JSON at line 2, column 4."),
+        ("[1,\n 2 3]", "not valid JSON at line 2, column 4."),
         ("[" * 100_000, f"nested deeper than {MAX_DEPTH} levels."),
         ("[" * 21 + "]" * 21, f"nested deeper than {MAX_DEPTH} levels."),
     ],
