@@ -11,11 +11,10 @@ from app.calc import deployment as calc
 from app.calc.accelerator import Accelerator, UnknownPeakError
 from app.calc.architecture import Architecture
 from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.units import GB, MIB, TERA
 from app.catalog.catalog import Catalog
 from app.catalog.config_reader import ConfigError, read_config
 from app.scenario import CustomAccelerator, Scenario
-
-GB, MIB, TERA = 1e9, 2**20, 1e12
 
 
 @dataclass(frozen=True, slots=True)

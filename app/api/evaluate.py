@@ -19,7 +19,6 @@ from app.web.problem import invalid, refusals_of
 from app.web.query import items_of, refuse_unknown, scenario_from
 from app.web.services import CatalogDep
 
-MOST_SCENARIOS = 1_000
 router = APIRouter(tags=["evaluate"], route_class=StrictRoute)
 
 EXAMPLE = {

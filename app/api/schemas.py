@@ -59,7 +59,7 @@ class PerGpuMemory(BaseModel):
     kv_pool_bytes: float
     activation_bytes: float
     overhead_bytes: float
-    free_bytes: float = Field(description="Outside the engine's share; negative where the parts exceed the card.")
+    free_bytes: float = Field(description="Outside the engine's share; negative where the weights exceed the card.")
 
 
 class Memory(BaseModel):

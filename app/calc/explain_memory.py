@@ -90,18 +90,18 @@ def _kv_per_token(deployment: Deployment, measures: Measures) -> Explanation:
 def _pool(deployment: Deployment, measures: Measures) -> Explanation:
     held, engine = measures.memory, deployment.engine
     if engine.kv_pool_bytes is not None:
-        formula, terms = (
-            "pool",
-            (Term("pool", "given in the scenario; it beats a computed one", engine.kv_pool_bytes, "B"),),
-        )
         return Explanation(
             "memory.per_gpu.kv_pool_bytes",
             "Cache pool",
-            formula,
-            terms,
+            "min(pool, max(0, M − W))",
+            (
+                Term("pool", "given in the scenario; it beats a computed one", engine.kv_pool_bytes, "B"),
+                Term("M", f"memory of the card, {deployment.memory_basis}", held.per_gpu.capacity_bytes, "B"),
+                Term("W", "weights", held.per_gpu.weights_bytes, "B"),
+            ),
             held.per_gpu.kv_pool_bytes,
             "B",
-            "The scenario",
+            "The scenario; no more than the card has beside the weights",
         )
     return Explanation(
         "memory.per_gpu.kv_pool_bytes",

@@ -83,6 +83,7 @@ def _narrower_cache(deployment: Deployment) -> Iterator[_Candidate]:
 
 
 def _narrower_weights(deployment: Deployment) -> Iterator[_Candidate]:
+    """Narrower weights. A measured pool is kept: they would leave at least as much room for it."""
     precision, rates = deployment.precision, deployment.accelerator.peak_flops_per_s
     bits = precision.weights.layout.element.bits
     if bits > Dtype.FP8.bits and Dtype.FP8 in rates:
@@ -119,6 +120,8 @@ def _shorter_prompt(deployment: Deployment, measures: Measures) -> Iterator[_Can
 
 def _next_card(deployment: Deployment, measures: Measures, alternatives: Iterable[Accelerator]) -> Iterator[_Candidate]:
     """The smallest card that holds what this one cannot; or, where it fits, the next one with more bandwidth."""
+    if deployment.engine.kv_pool_bytes is not None:
+        return  # a pool measured on this card says nothing of another's
     here, basis = deployment.accelerator, deployment.memory_basis
     share = deployment.engine.memory_utilization
     needed = required_bytes(deployment, measures)

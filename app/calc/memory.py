@@ -19,8 +19,8 @@ IDEAL_ENGINE_BYTES = 0.0
 class PerGpuMemory:
     """Bytes of one card; the five parts sum to `capacity_bytes`.
 
-    `free_bytes` is what the engine may not touch (1 − utilization); it is negative where weights and pool exceed the
-    card, which is how far they exceed it.
+    `free_bytes` is what the engine may not touch (1 − utilization); it is negative where the weights exceed the card,
+    which is how far they exceed it.
     """
 
     capacity_bytes: float
@@ -78,8 +78,9 @@ def memory(deployment: Deployment) -> Memory:
     weights = weight_bytes(count_parameters(architecture), deployment.precision.weights)
     pool = kv_pool_bytes(budget, weights)
     if engine.kv_pool_bytes is not None:
-        pool = engine.kv_pool_bytes
-        budget = weights + pool  # measured beside the weights, so the engine has room for both
+        # Measured beside the weights, so the engine has room for both; but never for more than the card has.
+        pool = min(engine.kv_pool_bytes, kv_pool_bytes(capacity, weights))
+        budget = min(capacity, weights + pool)
     per_sequence = scalar(kv_bytes_per_sequence(architecture, workload.total_tokens, kv_cache))
     per_token = per_sequence / workload.total_tokens
 

@@ -61,12 +61,13 @@ def _capacity(deployment: Deployment, measures: Measures) -> list[Notice]:
                 f"{quantity(accelerator.memory_marketed_bytes, 'B', 3)} stand in, which is the safe side.",
             )
         )
-    if held.per_gpu.free_bytes < 0 and deployment.engine.kv_pool_bytes is not None:
+    given = deployment.engine.kv_pool_bytes
+    if given is not None and given > held.per_gpu.kv_pool_bytes:
         found.append(
             Notice(
                 "pool_exceeds_card",
-                "Weights and the cache pool that was given exceed the card by "
-                f"{quantity(-held.per_gpu.free_bytes, 'B', 3)}.",
+                f"The cache pool that was given, {quantity(given, 'B', 3)}, is more than the card has beside the "
+                f"weights; {quantity(held.per_gpu.kv_pool_bytes, 'B', 3)} are counted.",
             )
         )
     wanted, cap = deployment.workload.concurrency, deployment.engine.max_num_seqs

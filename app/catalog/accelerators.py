@@ -9,11 +9,11 @@ from types import MappingProxyType
 
 from app.calc.accelerator import Accelerator
 from app.calc.dtypes import Dtype
+from app.calc.units import GB, MIB, TERA
 from app.catalog.errors import Place
 from app.catalog.rows import read_catalog
 
 DATA_FOLDER = Path(__file__).resolve().parent / "data" / "accelerators"
-GB, MIB, TERA = 1e9, 2**20, 1e12
 
 
 class Confidence(StrEnum):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from app.calc.dtypes import Dtype, WeightFormat
 from app.calc.notation import quantity
 from app.calc.parameters import count_parameters
+from app.calc.units import GB
 from app.catalog.catalog import Catalog
 from app.resolve import ScenarioError
 from app.scenario import Scenario
@@ -127,7 +128,7 @@ def _accelerator_groups(catalog: Catalog) -> tuple[Group, ...]:
     """Accelerators by maker, with memory and bandwidth; the custom one last."""
     makers: dict[str, list[tuple[str, str, str]]] = {}
     for record in catalog.accelerators.values():
-        bandwidth = quantity(record.memory.bandwidth_gb_per_s * 1e9, "B/s", 3)
+        bandwidth = quantity(record.memory.bandwidth_gb_per_s * GB, "B/s", 3)
         label = f"{record.name} · {record.memory.marketed_gb:g} GB · {bandwidth}"
         row = (record.id, label, f"{record.vendor} {record.architecture}")
         makers.setdefault(record.vendor, []).append(row)

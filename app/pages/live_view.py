@@ -6,6 +6,7 @@ from typing import Any
 
 from app.calc.accelerator import MemoryBasis
 from app.calc.notation import quantity
+from app.calc.units import GB, MIB
 from app.catalog.catalog import Catalog
 from app.pages.presets import DEFAULT_MODEL, default_scenario
 from app.probes.card import CardReadings, ProbeSnapshot
@@ -14,8 +15,6 @@ from app.probes.reading import Reading
 from app.scenario import Hardware
 from app.scenario_query import CUSTOM
 from app.web import urls
-
-MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +130,9 @@ def _workbench_on_custom(card: CardReadings) -> str:
     total, bandwidth = card.memory_total_bytes.value, card.peak_bandwidth_bytes_per_s.value
     items = [("model", DEFAULT_MODEL), ("hw", CUSTOM), ("hw_name", card.name.value or "My card")]
     if total:
-        items += [("hw_mem", f"{total / 1e9:.3f}"), ("hw_mib", str(total // MIB))]
+        items += [("hw_mem", f"{total / GB:.3f}"), ("hw_mib", str(total // MIB))]
     if bandwidth:
-        items.append(("hw_bw", f"{bandwidth / 1e9:.6g}"))
+        items.append(("hw_bw", f"{bandwidth / GB:.6g}"))
     return urls.workbench(items)
 
 

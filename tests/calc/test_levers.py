@@ -140,7 +140,7 @@ def single_changes(before: Answer) -> Iterator[dict[str, Any]]:
     if 1 <= prompt < before.scenario.workload.prompt_tokens:
         yield {"workload": {"prompt_tokens": prompt}}
     here = before.accelerator
-    if here is not None:
+    if here is not None and before.scenario.engine.kv_pool_bytes is None:  # measured here, unknown there
         for record in shipped_catalog().accelerators.values():
             on_sale = record.status is Status.RELEASED and record.confidence is not Confidence.C
             newer = record.vendor == here.vendor and record.year >= here.year
@@ -260,3 +260,11 @@ def test_where_it_does_not_fit_the_next_card_is_the_smallest_that_holds_it_and_i
     asked = deployment(workload=workload(concurrency=400))  # 16.06 GB and 400 × 196.6 MB are 94.7 GB: 106 GB of card
     assert next_card(asked, faster("large", 3, 200), faster("enough", 1, 110), faster("short", 1, 100)) == "enough"
     assert next_card(asked, faster("slow", 0.9, 200)) is None
+
+
+def test_a_pool_measured_on_this_card_is_not_carried_to_another() -> None:
+    engine = {"kv_pool_bytes": 60e9}
+    found = answer_to(workload={"concurrency": None}, engine=engine).evaluation.levers
+    assert found
+    assert not any("hardware" in lever.change for lever in found)
+    assert any("hardware" in lever.change for lever in answer_to(workload={"concurrency": None}).evaluation.levers)

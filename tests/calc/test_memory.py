@@ -232,3 +232,16 @@ def test_a_narrower_cache_never_holds_fewer_sequences(kv_cache: Dtype) -> None:
     narrow = memory(deployment(precision=replace(BF16, kv_cache=kv_cache)))
     assert narrow.max_concurrency >= wide.max_concurrency
     assert narrow.kv_bytes_per_token * 32 == wide.kv_bytes_per_token * kv_cache.bits
+
+
+@pytest.mark.parametrize("concurrency", [None, 64, 3000])
+def test_no_measured_pool_makes_a_card_larger_than_it_is(concurrency: int | None) -> None:
+    asked = deployment(engine=engine(0.9, kv_pool_bytes=5e11), workload=workload(concurrency=concurrency))
+    found = measure(asked)
+    held = found.memory
+    assert held.per_gpu.kv_pool_bytes == held.per_gpu.capacity_bytes - held.per_gpu.weights_bytes
+    assert held.budget_bytes == held.per_gpu.capacity_bytes
+    assert held.per_gpu.free_bytes == pytest.approx(0, abs=1e-3)
+    fits = held.needed_bytes <= held.per_gpu.capacity_bytes
+    assert (state_of(asked, found) is not State.DOES_NOT_FIT) is fits
+    assert fits is (concurrency != 3000)
