@@ -1,18 +1,11 @@
 """A first visit in a real browser: how long until the first chart stands, cold against warm, and what it weighs."""
 
-import os
 import shutil
-import socket
-import subprocess
-import sys
-import tempfile
 import time
-from contextlib import closing
 
-import httpx2
 from playwright.sync_api import Browser, sync_playwright
 
-from app.settings import ROOT
+from benchmarks.server import running_server
 from benchmarks.timing import table
 
 VISITS = 5
@@ -25,32 +18,10 @@ def run() -> None:
     if chromium is None:
         print("\nFirst chart: no Chromium on this machine, not measured")
         return
-    with closing(socket.socket()) as probe, tempfile.TemporaryDirectory() as folder:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-        probe.close()
-        environment = os.environ | {"TOKENROOF_PORT": str(port), "TOKENROOF_DATA_DIR": folder}
-        command = [sys.executable, "-m", "app.cli", "serve"]
-        server = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
-        try:
-            address = f"http://127.0.0.1:{port}"
-            _wait_for(address)
-            with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-                _measure(browser, address)
-                browser.close()
-        finally:
-            server.terminate()
-            server.wait()
-
-
-def _wait_for(address: str) -> None:
-    while True:
-        try:
-            httpx2.get(f"{address}/healthz")
-            return
-        except httpx2.TransportError:
-            time.sleep(0.05)
+    with running_server() as server, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        _measure(browser, server.address)
+        browser.close()
 
 
 def _measure(browser: Browser, address: str) -> None:

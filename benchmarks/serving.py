@@ -2,19 +2,12 @@
 
 import asyncio
 import json
-import os
-import socket
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 
 import httpx2
 
-from app.settings import ROOT
+from benchmarks.server import RunningServer, running_server
 from benchmarks.timing import percentile, table
 
 API_RATE_PER_S, PAGE_RATE_PER_S = 100, 20
@@ -26,30 +19,13 @@ QUERY = "/?model=llama-3.1-8b&hw=h100-sxm-80gb&batch=64"
 
 def run() -> None:
     """Start a server, load it, print the table and its memory."""
-    with closing(socket.socket()) as probe, tempfile.TemporaryDirectory() as folder:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-        probe.close()
-        environment = os.environ | {"TOKENROOF_PORT": str(port), "TOKENROOF_DATA_DIR": folder}
-        started = time.perf_counter()
-        quiet = subprocess.DEVNULL
-        server = subprocess.Popen([sys.executable, "-m", "app.cli", "serve"], cwd=ROOT, env=environment, stderr=quiet)
-        try:
-            asyncio.run(_measure(f"http://127.0.0.1:{port}", server.pid, started))
-        finally:
-            server.terminate()
-            server.wait()
+    with running_server() as server:
+        asyncio.run(_measure(server))
 
 
-async def _measure(address: str, pid: int, started: float) -> None:
-    async with httpx2.AsyncClient(base_url=address, limits=httpx2.Limits(max_connections=64)) as client:
-        while True:
-            try:
-                await client.get("/healthz")
-                break
-            except httpx2.TransportError:
-                await asyncio.sleep(0.05)
-        start_s = time.perf_counter() - started
+async def _measure(server: RunningServer) -> None:
+    limits = httpx2.Limits(max_connections=64)
+    async with httpx2.AsyncClient(base_url=server.address, limits=limits) as client:
         body = json.dumps(SCENARIO).encode()
         kind = {"content-type": "application/json"}
         runs = {
@@ -76,9 +52,8 @@ async def _measure(address: str, pid: int, started: float) -> None:
     ]
     columns = ("request", "a second", "p50 ms", "p95 ms", "p99 ms", "p50 of the health check's")
     table(f"An even stream of requests for {SECONDS} s each, client on the same machine", columns, rows)
-    print(
-        f"  server: answered {start_s:.2f} s after its start; resident memory {_resident_mb(pid):.0f} MB after the load"
-    )
+    resident = f"{_resident_mb(server.pid):.0f} MB"
+    print(f"  server: answered {server.start_s:.2f} s after its start; resident memory {resident} after the load")
 
 
 async def _load(

@@ -4,7 +4,6 @@ import shutil
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,22 +15,6 @@ pynvml = pytest.importorskip("pynvml", reason="nvidia-ml-py (the nvidia extra) i
 fake = import_module("tests.probes.fake_nvml")
 
 ProbeOf = Callable[[object], NvidiaProbe]
-
-
-@pytest.fixture
-def clock() -> Any:
-    return fake.FakeClock()
-
-
-@pytest.fixture
-def probe_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clock: Any) -> ProbeOf:
-    (tmp_path / "meminfo").write_text(fake.MEMINFO, encoding="ascii")
-
-    def build(library: object) -> NvidiaProbe:
-        fake.install(library, monkeypatch)
-        return NvidiaProbe(clock=clock, meminfo=tmp_path / "meminfo")
-
-    return build
 
 
 def test_cards_keep_the_order_of_the_driver(probe_of: ProbeOf) -> None:

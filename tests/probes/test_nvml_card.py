@@ -19,22 +19,6 @@ KIB = 1024
 ProbeOf = Callable[[object], NvidiaProbe]
 
 
-@pytest.fixture
-def clock() -> Any:
-    return fake.FakeClock()
-
-
-@pytest.fixture
-def probe_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clock: Any) -> ProbeOf:
-    (tmp_path / "meminfo").write_text(fake.MEMINFO, encoding="ascii")
-
-    def build(library: object) -> NvidiaProbe:
-        fake.install(library, monkeypatch)
-        return NvidiaProbe(clock=clock, meminfo=tmp_path / "meminfo")
-
-    return build
-
-
 def only_card(snapshot: ProbeSnapshot) -> CardReadings:
     assert snapshot.state == "ok"
     (card,) = snapshot.cards
