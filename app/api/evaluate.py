@@ -16,7 +16,7 @@ from app.resolve import ScenarioError
 from app.scenario import Scenario
 from app.web.json_route import JsonResponse, StrictRoute
 from app.web.problem import invalid, refusals_of
-from app.web.query import items_of, refuse_unknown, scenario_from
+from app.web.query import answer_from, items_of, refuse_unknown
 from app.web.services import CatalogDep
 
 router = APIRouter(tags=["evaluate"], route_class=StrictRoute)
@@ -39,7 +39,7 @@ async def evaluate_query(request: Request, catalog: CatalogDep) -> Response:
     """The same by the query string of the workbench: put a page's query behind this address to get its numbers."""
     items = items_of(request.query_params)
     refuse_unknown(items, besides=("units",))
-    return JsonResponse(document(answer(scenario_from(items), catalog)))
+    return JsonResponse(document(answer_from(items, catalog)))
 
 
 @router.post("/evaluate/batch", response_model=schemas.Batch, responses=PROBLEMS)

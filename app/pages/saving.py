@@ -7,13 +7,13 @@ from urllib.parse import parse_qsl
 from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
-from app.answer import Answer, answer
+from app.answer import Answer
 from app.catalog.catalog import Catalog
 from app.resolve import Refusal, ScenarioError
 from app.settings import Settings
 from app.web.links import LinkTexts
 from app.web.problem import invalid, refusals_of
-from app.web.query import MOST_ITEMS, scenario_from
+from app.web.query import MOST_ITEMS, answer_from
 
 EXPIRY_DAYS = (7, 30, 90, 365)
 MAX_QUERY = 32_000
@@ -72,7 +72,7 @@ def answer_of(form: FormData, catalog: Catalog) -> Answer:
         raise invalid([Refusal("query", "is too long.")])
     try:
         items = parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_ITEMS)
-        return answer(scenario_from(items), catalog)
+        return answer_from(items, catalog)
     except ScenarioError as error:
         raise invalid(refusals_of(error)) from error
     except ValueError as error:  # too many fields

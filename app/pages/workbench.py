@@ -17,7 +17,7 @@ from app.resolve import ScenarioError
 from app.scenario_query import BY_NAME, unknown_names
 from app.web import urls
 from app.web.problem import ProblemError
-from app.web.query import items_of, scenario_from
+from app.web.query import answer_from, items_of
 from app.web.services import CatalogDep, services_of
 from app.web.templating import Templates, is_fragment
 
@@ -34,7 +34,7 @@ async def workbench(request: Request, catalog: CatalogDep) -> Response:
     asked = any(name in BY_NAME for name, _ in items)
     view: AnswerView | None = None
     try:
-        answered = answer(scenario_from(items) if asked else default_scenario(), catalog)
+        answered = answer_from(items, catalog) if asked else answer(default_scenario(), catalog)
     except ScenarioError as error:
         filled = form.refused_form(items, default_scenario(), error)
     else:
@@ -77,6 +77,6 @@ async def export(chart: str, extension: str, request: Request, catalog: CatalogD
     if chart not in CHARTS or extension not in ("csv", "json"):
         raise ProblemError(404, "There is no such chart.")
     items = items_of(request.query_params)
-    answered = answer(scenario_from(items), catalog)
+    answered = answer_from(items, catalog)
     made = CHARTS[chart](answered.evaluation, request.query_params.get("units") == BINARY)
     return csv_of(made, answered) if extension == "csv" else json_of(made, answered)

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Sequence
 from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 
+from app.answer import Answer, answer
+from app.catalog.catalog import Catalog
 from app.resolve import Refusal, ScenarioError
 from app.scenario import Scenario
-from app.scenario_query import scenario_document, unknown_names
+from app.scenario_query import name_of, scenario_document, unknown_names
 from app.web.problem import refusals_of
 
 MOST_ITEMS = 200
@@ -35,6 +37,39 @@ def scenario_from(items: Iterable[tuple[str, str]]) -> Scenario:
         return Scenario.model_validate(scenario_document(items))
     except ValidationError as error:
         raise ScenarioError(refusals_of(error)) from error
+
+
+def answer_from(items: Iterable[tuple[str, str]], catalog: Catalog) -> Answer:
+    """The answer to the scenario that query items stand for.
+
+    Texts, ranges and ids are looked at one after the other. So that a person sees everything wrong at once, what was
+    refused is set aside and the rest is looked at again.
+
+    Raises:
+        ScenarioError: every field that is not right, each at its path.
+    """
+    left, refusals, refused = list(items), list[Refusal](), set[str | None]()
+    while True:
+        try:
+            answered = answer(scenario_from(left), catalog)
+        except ScenarioError as error:
+            again = bool(refusals)
+            fresh = [r for r in error.refusals if name_of(r.path) not in refused and not (again and _follows(r))]
+            refusals += fresh
+            refused |= {name_of(r.path) for r in fresh}
+            kept = [item for item in left if item[0] not in refused]
+            if len(kept) == len(left):
+                raise ScenarioError(refusals) from error
+            left = kept
+            continue
+        if refusals:
+            raise ScenarioError(refusals)
+        return answered
+
+
+def _follows(refusal: Refusal) -> bool:
+    """True where a refusal may only come of what was set aside: arithmetic is judged by the weights and the card."""
+    return refusal.path == "precision.compute"
 
 
 def refuse_unknown(items: Sequence[tuple[str, str]], besides: Sequence[str] = ()) -> None:

@@ -21,7 +21,7 @@ export function setUpThemeButton(changed) {
   if (!button || button.dataset.live) return;
   button.dataset.live = "true";
   button.hidden = false;
-  const show = () => (button.querySelector("span").textContent = current());
+  const show = () => (button.querySelector("[data-chosen]").textContent = current());
   show();
   button.addEventListener("click", () => {
     choose(ORDER[(ORDER.indexOf(current()) + 1) % ORDER.length]);
