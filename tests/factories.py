@@ -8,9 +8,12 @@ from typing import Any
 
 from app.answer import Answer, answer
 from app.calc.accelerator import Accelerator
-from app.calc.architecture import Architecture, Attention, FeedForward, LayerGroup
+from app.calc.architecture import Architecture, LayerGroup
 from app.calc.deployment import Deployment, Engine, Precision, Workload
 from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.layers.dense import DenseFeedForward
+from app.calc.layers.grouped_attention import GroupedAttention
+from app.calc.weight_plan import convention
 from app.catalog.catalog import Catalog, load_catalog
 from app.scenario import Scenario
 
@@ -29,14 +32,14 @@ def llama_3_1_8b() -> Architecture:
         name="Llama 3.1 8B",
         hidden_size=4096,
         vocab_size=128_256,
-        layers=(LayerGroup(32, Attention(n_heads=32, n_kv_heads=8, head_dim=128), FeedForward(14_336)),),
+        layers=(LayerGroup(32, GroupedAttention(32, 8, 128), (DenseFeedForward(14_336),)),),
         max_position=131_072,
     )
 
 
 def interleaved(window: int = 512, *, windowed_layers: int = 5, full_layers: int = 1) -> Architecture:
     """A small model of windowed and full layers; no full ones makes every layer windowed."""
-    attention, block = Attention(n_heads=8, n_kv_heads=4, head_dim=64), FeedForward(1024)
+    attention, block = GroupedAttention(n_heads=8, n_kv_heads=4, head_dim=64), (DenseFeedForward(1024),)
     groups = [LayerGroup(windowed_layers, replace(attention, window=window), block)]
     if full_layers:
         groups.append(LayerGroup(full_layers, attention, block))
@@ -77,7 +80,17 @@ def h200_sxm() -> Accelerator:
     )
 
 
-BF16 = Precision(WeightFormat.BF16, Dtype.BF16, Dtype.BF16)
+def precision(
+    weights: WeightFormat = WeightFormat.BF16,
+    kv_cache: Dtype = Dtype.BF16,
+    compute: Dtype = Dtype.BF16,
+    architecture: Architecture | None = None,
+) -> Precision:
+    """Weights as people name them, 16 bits everywhere unless said otherwise."""
+    return Precision(convention(weights, architecture or llama_3_1_8b()), kv_cache, compute)
+
+
+BF16 = precision()
 
 
 def workload(

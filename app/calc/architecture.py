@@ -1,96 +1,105 @@
 """What a model is made of, as the calculators see it: groups of like layers, an embedding and a head.
 
-A layer kind is data. A group says how many layers share the same attention and feed-forward block, so that an
-interleaved model is two groups and a uniform one is a single group.
+A layer kind is data (`app.calc.layers`). A group says how many layers are alike, so that an interleaved model is two
+groups and a uniform one is a single group.
 """
 
-from dataclasses import dataclass
-from enum import StrEnum
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
 
-
-class QkNorm(StrEnum):
-    """Normalisation of queries and keys before the scores."""
-
-    NONE = "none"
-    PER_HEAD = "per_head"
-    FULL_WIDTH = "full_width"
+from app.calc.layers.parts import FeedForward, Mixer, OperatorName, WeightGroup, Weights, matrix, vector
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
-    """Grouped attention: `n_kv_heads` = `n_heads` is MHA, 1 is MQA, between them GQA.
+class SidePath:
+    """Small matrices beside the usual ones: AltUp, LAuReL, per-layer inputs, hyper-connections; 16-bit everywhere.
 
-    `window` tokens are seen and kept by a sliding-window layer; None sees and keeps the whole context.
+    A table has `gathered` elements read of it for each token instead of all.
     """
 
-    n_heads: int
-    n_kv_heads: int
-    head_dim: int
-    window: int | None = None
-    qkv_bias: bool = False
-    output_bias: bool = False
-    qk_norm: QkNorm = QkNorm.NONE
+    name: str
+    params: int
+    vectors: int = 0
+    gathered: int | None = None
 
-    @property
-    def query_width(self) -> int:
-        """Elements of one token's queries; need not equal the hidden size."""
-        return self.n_heads * self.head_dim
-
-    @property
-    def kv_width(self) -> int:
-        """Elements of one token's keys; its values have as many."""
-        return self.n_kv_heads * self.head_dim
-
-    @property
-    def kind(self) -> str:
-        """The field's name for this grouping: MHA, GQA or MQA."""
-        if self.n_kv_heads == self.n_heads:
-            return "MHA"
-        return "MQA" if self.n_kv_heads == 1 else "GQA"
-
-
-@dataclass(frozen=True, slots=True)
-class FeedForward:
-    """A dense block: gated (gate, up and down matrices) or plain (up and down)."""
-
-    intermediate_size: int
-    gated: bool = True
-    bias: bool = False
-
-    @property
-    def input_matrices(self) -> int:
-        """Matrices that read the hidden state: gate and up, or up alone."""
-        return 2 if self.gated else 1
+    def weights(self) -> tuple[Weights, ...]:
+        """The same, as parameters of an operator."""
+        group, operator = WeightGroup.SIDE_PATHS, OperatorName.SIDE_PATHS
+        if self.gathered is not None:
+            return (Weights(operator, group, self.params, is_matrix=False, gathered=self.gathered),)
+        return ((matrix(operator, group, self.params),) if self.params else ()) + vector(operator, group, self.vectors)
 
 
 @dataclass(frozen=True, slots=True)
 class LayerGroup:
-    """`count` layers of one kind; `norms` vectors of the hidden size in each."""
+    """`count` layers of one kind; `norms` vectors of the hidden size in each.
+
+    A layer may have no mixer (its attention was pruned) or no feed-forward block (a Nemotron-H layer is one or the
+    other), or several blocks side by side. `unquantized` names groups of weights that a quantized checkpoint leaves
+    in 16 bits in these layers.
+    """
 
     count: int
-    attention: Attention
-    feed_forward: FeedForward
+    mixer: Mixer | None = None
+    feed_forwards: tuple[FeedForward, ...] = ()
     norms: int = 2
+    side_paths: tuple[SidePath, ...] = ()
+    unquantized: frozenset[WeightGroup] = frozenset()
+
+    @property
+    def label(self) -> str:
+        """Mixer and blocks in words."""
+        parts = [self.mixer.label if self.mixer else "no attention", *(block.label for block in self.feed_forwards)]
+        return " · ".join(parts)
+
+    def split(self, ranks: int) -> "LayerGroup":
+        """The part of one of `ranks` GPUs; norms and side paths are on every one.
+
+        Raises:
+            SplitError: something does not divide.
+        """
+        return replace(
+            self,
+            mixer=self.mixer.split(ranks) if self.mixer else None,
+            feed_forwards=tuple(block.split(ranks) for block in self.feed_forwards),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MultiTokenPrediction:
+    """Layers that guess further tokens. `joint_params` join the embedding to the hidden state and stay 16-bit.
+
+    `duplicate_params` are copies of embedding and head that the files carry and no server loads twice.
+    """
+
+    layers: tuple[LayerGroup, ...]
+    joint_params: int
+    duplicate_params: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
     """A decoder-only model. Sizes are elements; `max_position` is the context it was made for, in tokens.
 
-    `learned_positions` are rows of a position table; `norm_bias` doubles every norm vector; `vision_params` are loaded
-    beside the text model and stay idle while text is decoded.
+    `order` gives the group of each layer from the input up; empty where it is not known. `learned_positions` are rows
+    of a position table; `norm_bias` doubles every norm vector; `vision_params` are loaded beside the text model and
+    stay idle while text is decoded. `mtp` is what is loaded of the multi-token-prediction layers: None for nothing.
     """
 
     name: str
     hidden_size: int
     vocab_size: int
     layers: tuple[LayerGroup, ...]
+    order: tuple[int, ...] = ()
     tied_embeddings: bool = False
     max_position: int | None = None
     learned_positions: int = 0
     norm_bias: bool = False
     head_bias: bool = False
     vision_params: int = 0
+    side_paths: tuple[SidePath, ...] = ()
+    mtp: MultiTokenPrediction | None = None
 
     @property
     def n_layers(self) -> int:
@@ -98,10 +107,40 @@ class Architecture:
         return sum(group.count for group in self.layers)
 
     @property
+    def loaded_layers(self) -> tuple[LayerGroup, ...]:
+        """Layers that weights and cache are held for: those of the model, and of multi-token prediction if loaded."""
+        return self.layers if self.mtp is None else (*self.layers, *self.mtp.layers)
+
+    @property
+    def has_experts(self) -> bool:
+        """True where a step does not read every weight."""
+        return any(w.copies > 1 for g in self.layers for block in g.feed_forwards for w in block.weights(1))
+
+    @property
     def attention_kind(self) -> str:
-        """MHA, GQA or MQA, with a mark where some layers see a window only."""
-        kinds = " + ".join(dict.fromkeys(group.attention.kind for group in self.layers))
-        windowed = sum(group.count for group in self.layers if group.attention.window)
-        if not windowed:
-            return kinds
-        return f"{kinds}, sliding window in {windowed} of {self.n_layers} layers"
+        """The kinds of its mixers in words, with a count where there are several."""
+        counts: Counter[str] = Counter()
+        for group in self.layers:
+            if group.mixer is not None:
+                counts[group.mixer.label] += group.count
+        if not counts:
+            return "no attention"
+        if len(counts) == 1 and counts.total() == self.n_layers:
+            return next(iter(counts))
+        return "; ".join(f"{label} in {count} of {self.n_layers} layers" for label, count in counts.items())
+
+    def split(self, ranks: int) -> "Architecture":
+        """The part of one of `ranks` tensor-parallel GPUs: heads, inner widths and vocabulary divided.
+
+        Raises:
+            SplitError: heads do not divide.
+        """
+        if ranks == 1:
+            return self
+        mtp = self.mtp
+        return replace(
+            self,
+            vocab_size=math.ceil(self.vocab_size / ranks),
+            layers=tuple(group.split(ranks) for group in self.layers),
+            mtp=mtp and replace(mtp, layers=tuple(group.split(ranks) for group in mtp.layers)),
+        )

@@ -24,6 +24,11 @@ def minimum(a: Quantity, b: Quantity) -> Quantity:
     return cast("Quantity", np.minimum(a, b))
 
 
+def indicator(condition: bool | NDArray[np.bool_]) -> Quantity:
+    """1 where the condition holds, 0 elsewhere."""
+    return cast("Quantity", 1.0 * condition)
+
+
 def floor(a: Quantity) -> Quantity:
     """The largest whole number not above `a`."""
     if isinstance(a, (int, float)):

@@ -28,9 +28,11 @@ def joules_per_token(power_w: Quantity, tokens_per_s: Quantity) -> Quantity:
     return power_w / tokens_per_s
 
 
-def cost(accelerator: Accelerator, tokens_per_s: float) -> Cost | None:
-    """Cost of `tokens_per_s` output tokens a second on one card; None where neither price nor power is known."""
-    price, power = accelerator.price_usd_per_hour, accelerator.tdp_w
+def cost(accelerator: Accelerator, tokens_per_s: float, gpus: int = 1) -> Cost | None:
+    """Cost of `tokens_per_s` output tokens a second on `gpus` cards; None where neither price nor power is known."""
+    one_price, one_power = accelerator.price_usd_per_hour, accelerator.tdp_w
+    price = None if one_price is None else one_price * gpus
+    power = None if one_power is None else one_power * gpus
     if price is None and power is None:
         return None
     return Cost(

@@ -1,10 +1,13 @@
 """What is evaluated: a model on an accelerator, in a precision, under an engine and a workload. Facts only, no ids."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from app.calc.accelerator import Accelerator, MemoryBasis
 from app.calc.architecture import Architecture
-from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.dtypes import Dtype, WeightLayout
+from app.calc.layers.parts import WeightGroup
+from app.calc.weight_plan import WeightPlan
 
 MOST_CONCURRENT = 1_000_000
 """Largest concurrency a scenario may ask for."""
@@ -14,7 +17,7 @@ MOST_CONCURRENT = 1_000_000
 class Precision:
     """Formats of the stored weights, of the cache, and of the arithmetic in the layers' matrices."""
 
-    weights: WeightFormat
+    weights: WeightPlan
     kv_cache: Dtype
     compute: Dtype
 
@@ -59,7 +62,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Everything one evaluation reads."""
+    """Everything one evaluation reads. `tensor_parallel` GPUs share each layer: one replica of the model."""
 
     architecture: Architecture
     accelerator: Accelerator
@@ -67,6 +70,31 @@ class Deployment:
     engine: Engine
     workload: Workload
     memory_basis: MemoryBasis = MemoryBasis.REPORTED
+    tensor_parallel: int = 1
+
+    @property
+    def rank_architecture(self) -> Architecture:
+        """The part of the model that one GPU holds."""
+        return _rank(self.architecture, self.tensor_parallel)
+
+    @property
+    def head_layout(self) -> WeightLayout:
+        """How the matrix that the head reads is stored: its own, or the embedding's where they are tied."""
+        group = WeightGroup.EMBEDDING if self.architecture.tied_embeddings else WeightGroup.HEAD
+        return self.precision.weights.layout(group)
+
+    def matrix_dtype(self, layout: WeightLayout) -> Dtype:
+        """Type of the arithmetic on matrices of a layout: the chosen one where it is wide enough for their elements.
+
+        A checkpoint is mixed: beside experts in 4 bits stand matrices in 8 or 16, which narrower arithmetic cannot
+        work on. They take 8-bit arithmetic where the card has it and it is enough, else the wide type.
+        """
+        compute, element = self.precision.compute, layout.element
+        if element.bits <= compute.bits:
+            return compute
+        if element.bits <= Dtype.FP8.bits and Dtype.FP8 in self.accelerator.peak_flops_per_s:
+            return Dtype.FP8
+        return self.wide_dtype
 
     @property
     def wide_dtype(self) -> Dtype:
@@ -88,3 +116,9 @@ class Deployment:
         compute = self.precision.compute
         narrow = self.precision.kv_cache.bits <= Dtype.FP8.bits and compute.bits == Dtype.FP8.bits
         return compute if narrow else self.wide_dtype
+
+
+@lru_cache(maxsize=256)
+def _rank(architecture: Architecture, ranks: int) -> Architecture:
+    """Split once, not in every formula."""
+    return architecture.split(ranks)

@@ -1,6 +1,6 @@
 """Number formats: how many bits an element takes, and what a quantized weight costs with its scales."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 BITS_PER_BYTE = 8
@@ -61,12 +61,7 @@ class WeightFormat(StrEnum):
     @property
     def bytes_per_weight(self) -> float:
         """Bytes of one weight, its share of the scales included."""
-        return self.layout.bits_per_weight / BITS_PER_BYTE
-
-    @property
-    def is_quantized(self) -> bool:
-        """True where only the large matrices take this format and the rest of the checkpoint stays 16-bit."""
-        return self.layout.scale_bits > 0
+        return self.layout.bytes_per_weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +71,7 @@ class WeightLayout:
     element: Dtype
     block_elements: int = 1
     scale_bits: int = 0
-    description: str = "plain"
+    description: str = field(default="plain", compare=False)
 
     @property
     def bits_per_weight(self) -> float:
@@ -85,6 +80,11 @@ class WeightLayout:
         Worked number: MXFP4 is 4 + 8 ÷ 32 = 4.25 bits, 17/32 of a byte.
         """
         return self.element.bits + self.scale_bits / self.block_elements
+
+    @property
+    def bytes_per_weight(self) -> float:
+        """The same in bytes."""
+        return self.bits_per_weight / BITS_PER_BYTE
 
 
 _LAYOUTS = {

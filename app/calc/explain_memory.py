@@ -1,10 +1,11 @@
 """The working of the memory numbers."""
 
 from app.calc.deployment import Deployment
-from app.calc.explanation import Explanation, Term
-from app.calc.kv_cache import cached_tokens
+from app.calc.dtypes import WeightLayout
+from app.calc.explanation import SYMBOL, Explanation, Term
+from app.calc.kv_cache import cache_shape
 from app.calc.measure import Measures
-from app.calc.parameters import count_parameters, unquantized_bytes_per_weight
+from app.calc.parameters import count_parameters
 
 _SHAPES = "Shapes of the model's tensors; notes on the model in the catalog"
 _KV_SHAPES = "Shapes of the keys and values; agrees with engine start-up logs to 0.02 % (median of 35)"
@@ -18,26 +19,44 @@ def explain_memory(deployment: Deployment, measures: Measures) -> list[Explanati
         _kv_per_sequence(deployment, measures),
         _kv_per_token(deployment, measures),
         _pool(deployment, measures),
-        _pool_tokens(measures),
+        *_on_gpu(deployment, measures),
+        _pool_tokens(deployment, measures),
         _max_concurrency(deployment, measures),
         _max_context(measures),
-        _needed(measures),
+        _needed(deployment, measures),
     ]
 
 
 def _weights(deployment: Deployment, measures: Measures) -> Explanation:
-    counts, weights = count_parameters(deployment.architecture), deployment.precision.weights
-    rest = unquantized_bytes_per_weight(weights)
+    """One product for each format: the parameters stored in it times the bytes of one, scales included."""
+    counts, plan = count_parameters(deployment.rank_architecture), deployment.precision.weights
+    stored: dict[WeightLayout, int] = {}
+    where: dict[WeightLayout, list[str]] = {}
+    for group, count in [*counts.groups.items(), *counts.mtp.items()]:
+        if count.matrices:
+            layout = plan.layout(group)
+            stored[layout] = stored.get(layout, 0) + count.matrices
+            where.setdefault(layout, []).append(group.replace("_", " "))
+        rest = count.unquantized + count.vectors
+        stored[plan.wide] = stored.get(plan.wide, 0) + rest
+    stored[plan.wide] = stored.get(plan.wide, 0) + counts.vision
+    parts, terms = [], []
+    for i, (layout, params) in enumerate(stored.items(), 1):
+        mark = "" if len(stored) == 1 else f"_{i}"
+        parts.append(f"N{mark} × b{mark}")
+        names = list(dict.fromkeys(where.get(layout, [])))
+        wide = layout == plan.wide
+        what = "all" if len(stored) == 1 else ", ".join(names) + (", vectors and what stays wide" if wide else "")
+        kept = " on one GPU" if deployment.tensor_parallel > 1 else ""
+        terms += [
+            Term(f"N{mark}", f"parameters{kept}: {what.removeprefix(', ')}", params, ""),
+            Term(f"b{mark}", f"bytes of one, {layout.element}, scales included", layout.bytes_per_weight, "B"),
+        ]
     return Explanation(
         "memory.per_gpu.weights_bytes",
         "Weights",
-        "N_layers × b_layers + N_rest × b_rest",
-        (
-            Term("N_layers", "parameters of the layers' matrices", counts.matrices, ""),
-            Term("b_layers", f"bytes of one in {weights}, scales included", weights.bytes_per_weight, "B"),
-            Term("N_rest", "embedding, head, norms, biases and vision tower", counts.unquantized, ""),
-            Term("b_rest", "bytes of one; they are not quantized", rest, "B"),
-        ),
+        " + ".join(parts),
+        tuple(terms),
         measures.memory.per_gpu.weights_bytes,
         "B",
         _SHAPES,
@@ -46,24 +65,28 @@ def _weights(deployment: Deployment, measures: Measures) -> Explanation:
 
 def _kv_per_sequence(deployment: Deployment, measures: Measures) -> Explanation:
     kv_cache, tokens = deployment.precision.kv_cache, deployment.workload.total_tokens
-    groups = deployment.architecture.layers
+    shape = cache_shape(deployment.architecture)
     parts, terms = [], []
-    for i, group in enumerate(groups, 1):
-        mark = "" if len(groups) == 1 else f"_{i}"
-        parts.append(f"2 × L{mark} × H_kv{mark} × d{mark} × b × c{mark}")
-        attention = group.attention
-        kept = "tokens kept: the whole context" if attention.window is None else "tokens kept: context or window"
-        terms += [
-            Term(f"L{mark}", "layers", group.count, ""),
-            Term(f"H_kv{mark}", "KV heads", attention.n_kv_heads, ""),
-            Term(f"d{mark}", "width of a head", attention.head_dim, ""),
-            Term(f"c{mark}", kept, float(cached_tokens(group, tokens)), "tokens"),
-        ]
-    terms.append(Term("b", f"bytes of one {kv_cache} element", kv_cache.bytes, "B"))
+    for i, rows in enumerate(shape.terms, 1):
+        mark = "" if len(shape.terms) == 1 else f"_{i}"
+        stride = "" if rows.compression == 1 else f" ÷ s{mark}"
+        width = SYMBOL.sub(rf"\g<0>{mark}", rows.working.formula.replace("{L}", "L"))
+        parts.append(f"{width} × b × c{mark}{stride}")
+        kept = "the whole context" if rows.span.saturates_at > tokens else "a window of it"
+        terms.append(Term(f"L{mark}", f"layers that keep {rows.label}", rows.layers, ""))
+        terms += [Term(f"{symbol}{mark}", label, value, "") for symbol, label, value in rows.working.terms]
+        terms.append(Term(f"c{mark}", f"tokens kept: {kept}", float(rows.span.kept(float(tokens))), "tokens"))
+        if stride:
+            terms.append(Term(f"s{mark}", "tokens that one row stands for", rows.compression, "tokens"))
+    if parts:
+        terms.append(Term("b", f"bytes of one {kv_cache} element", kv_cache.bytes, "B"))
+    for i, state in enumerate(shape.states, 1):
+        parts.append(f"S_{i}")
+        terms.append(Term(f"S_{i}", f"{state.label} of {state.layers:,} layers, {state.dtype}", state.bytes, "B"))
     return Explanation(
         "memory.kv_bytes_per_sequence",
         "KV cache of one full-length sequence",
-        " + ".join(parts),
+        " + ".join(parts) or "0",
         tuple(terms),
         measures.memory.kv_bytes_per_sequence,
         "B",
@@ -118,15 +141,49 @@ def _pool(deployment: Deployment, measures: Measures) -> Explanation:
     )
 
 
-def _pool_tokens(measures: Measures) -> Explanation:
+def _on_gpu(deployment: Deployment, measures: Measures) -> list[Explanation]:
+    """What one of several GPUs holds of a sequence: rows of the heads it has, whole where they belong to no head."""
+    if deployment.tensor_parallel == 1:
+        return []
+    kv_cache, tokens = deployment.precision.kv_cache, float(deployment.workload.total_tokens)
+    shape = cache_shape(deployment.rank_architecture)
+    terms = [
+        Term(f"K_{i}", f"{rows.label} of {rows.layers:,} layers here", float(rows.elements(tokens)), "")
+        for i, rows in enumerate(shape.terms, 1)
+    ]
+    parts = [f"{term.symbol} × b" for term in terms]
+    terms.append(Term("b", f"bytes of one {kv_cache} element", kv_cache.bytes, "B"))
+    for i, state in enumerate(shape.states, 1):
+        parts.append(f"S_{i}")
+        terms.append(Term(f"S_{i}", f"{state.label} of {state.layers:,} layers here", state.bytes, "B"))
+    return [
+        Explanation(
+            "memory.gpu_bytes_per_sequence",
+            "KV cache of one full-length sequence on one GPU",
+            " + ".join(parts) or "0",
+            tuple(terms),
+            measures.memory.gpu_bytes_per_sequence,
+            "B",
+            "KV heads are divided, and copied where there are fewer than GPUs; latents and index keys are copied",
+        )
+    ]
+
+
+def _sequence_term(deployment: Deployment, measures: Measures) -> Term:
+    where = "" if deployment.tensor_parallel == 1 else " on one GPU"
+    return Term("KV_sequence", f"cache of one full-length sequence{where}", measures.memory.gpu_bytes_per_sequence, "B")
+
+
+def _pool_tokens(deployment: Deployment, measures: Measures) -> Explanation:
     held = measures.memory
     return Explanation(
         "memory.kv_pool_tokens",
         "Tokens in the pool",
-        "⌊pool ÷ KV_token⌋",
+        "⌊pool ÷ (KV_sequence ÷ n)⌋",
         (
             Term("pool", "cache pool", held.per_gpu.kv_pool_bytes, "B"),
-            Term("KV_token", "cache of one token", held.kv_bytes_per_token, "B"),
+            _sequence_term(deployment, measures),
+            Term("n", "its tokens, prompt and answer", deployment.workload.total_tokens, "tokens"),
         ),
         held.kv_pool_tokens,
         "tokens",
@@ -136,10 +193,7 @@ def _pool_tokens(measures: Measures) -> Explanation:
 
 def _max_concurrency(deployment: Deployment, measures: Measures) -> Explanation:
     held, cap = measures.memory, deployment.engine.max_num_seqs
-    terms = [
-        Term("pool", "cache pool", held.per_gpu.kv_pool_bytes, "B"),
-        Term("KV_sequence", "cache of one full-length sequence", held.kv_bytes_per_sequence, "B"),
-    ]
+    terms = [Term("pool", "cache pool", held.per_gpu.kv_pool_bytes, "B"), _sequence_term(deployment, measures)]
     formula = "⌊pool ÷ KV_sequence⌋"
     if cap is not None:
         formula = f"min({formula}, S)"
@@ -168,15 +222,18 @@ def _max_context(measures: Measures) -> Explanation:
         Term("r", "cache that one more token adds", limit.bytes_per_token, "B"),
     )
     if limit.from_tokens:
-        formula = "⌊c_w + (pool ÷ B − KV_w) ÷ r⌋"
+        formula = "max(0, ⌊c_w + (pool ÷ B − KV_w) ÷ r⌋)"
         terms += (
             Term("c_w", "where the last window is full", limit.from_tokens, "tokens"),
             Term("KV_w", "cache held there", limit.from_bytes, "B"),
         )
+    elif limit.from_bytes:
+        formula = "max(0, ⌊(pool ÷ B − S) ÷ r⌋)"
+        terms += (Term("S", "states, which a sequence holds before its first token", limit.from_bytes, "B"),)
     return Explanation(*where, formula, terms, held.max_context_tokens, "tokens", _IDEAL)
 
 
-def _needed(measures: Measures) -> Explanation:
+def _needed(deployment: Deployment, measures: Measures) -> Explanation:
     held = measures.memory
     return Explanation(
         "memory.needed_bytes",
@@ -185,7 +242,7 @@ def _needed(measures: Measures) -> Explanation:
         (
             Term("W", "weights", held.per_gpu.weights_bytes, "B"),
             Term("B", "sequences at a time", held.running_sequences, ""),
-            Term("KV_sequence", "cache of one full-length sequence", held.kv_bytes_per_sequence, "B"),
+            _sequence_term(deployment, measures),
         ),
         held.needed_bytes,
         "B",

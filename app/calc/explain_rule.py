@@ -1,11 +1,9 @@
 """The working of the rule of thumb."""
 
-from app.calc.accelerator import MemoryBasis
 from app.calc.deployment import Deployment
 from app.calc.explanation import Explanation, Term
 from app.calc.measure import Measures
-from app.calc.parameters import count_parameters
-from app.calc.rule_of_thumb import RuleOfThumb
+from app.calc.rule_of_thumb import RuleOfThumb, rule_inputs
 
 _ROOFLINE = "Williams et al., CACM 52(4), 2009"
 _TWO_N = "Two FLOPs a parameter a token: Kaplan et al. 2020, section 2.1"
@@ -15,12 +13,17 @@ _LATENCY = "Definition of TTFT and TPOT"
 
 def explain_rule_of_thumb(deployment: Deployment, measures: Measures, rule: RuleOfThumb) -> list[Explanation]:
     """Explanations of the thirteen numbers of the back-of-envelope."""
-    accelerator, precision, workload = deployment.accelerator, deployment.precision, deployment.workload
-    n_params = count_parameters(deployment.architecture).text
-    peak = Term("P", f"dense {precision.compute} peak", accelerator.peak(precision.compute), "FLOP/s")
-    bandwidth = Term("BW", "memory bandwidth", accelerator.bandwidth_bytes_per_s, "B/s")
-    params = Term("N", "parameters", n_params, "")
-    weights = Term("W", "weights, all in one format", n_params * precision.weights.bytes_per_weight, "B")
+    precision, workload = deployment.precision, deployment.workload
+    inputs = rule_inputs(deployment, measures.memory.running_sequences)
+    sparse, gpus = deployment.architecture.has_experts, deployment.tensor_parallel
+    added = "" if gpus == 1 else f", {gpus:,} GPUs added up"
+    peak = Term("P", f"dense {precision.compute} peak{added}", inputs.peak_flops_per_s, "FLOP/s")
+    bandwidth = Term("BW", f"memory bandwidth{added}", inputs.bandwidth_bytes_per_s, "B/s")
+    params = Term("N", "parameters that a token meets" if sparse else "parameters", inputs.n_params, "")
+    chosen = ", with the experts that its tokens choose" if sparse else ""
+    weights = Term("W", f"weights a step reads{chosen}", inputs.step_weights_bytes, "B")
+    prompt_weights = Term("W", f"weights the prefill reads{chosen}", inputs.prefill_weights_bytes, "B")
+    all_weights = Term("W", "weights", inputs.weights_bytes, "B")
     batch = Term("B", "users at a time", measures.memory.running_sequences, "")
     prompt = Term("s", "prompt tokens", workload.prompt_tokens, "tokens")
     flops = Term("F", "arithmetic of the prefill", rule.prefill_flops, "FLOP")
@@ -29,7 +32,7 @@ def explain_rule_of_thumb(deployment: Deployment, measures: Measures, rule: Rule
     total = Term("n", "prompt and output tokens", workload.total_tokens, "tokens")
     sequence = Term("KV", "cache of one full-length sequence", measures.memory.kv_bytes_per_sequence, "B")
     token = Term("KV_token", "cache of one token", rule.kv_bytes_per_token, "B")
-    box = Term("M", "memory on the box", accelerator.memory_bytes(MemoryBasis.MARKETED), "B")
+    box = Term("M", f"memory on the box{added}", inputs.memory_bytes, "B")
     capacity = Term("T_max", "tokens of cache beside the weights", rule.kv_capacity_tokens, "tokens")
     output = Term("n_out", "output tokens", workload.output_tokens, "tokens")
     prefill = Term("t_prefill", "prefill", rule.prefill_s, "s")
@@ -40,7 +43,7 @@ def explain_rule_of_thumb(deployment: Deployment, measures: Measures, rule: Rule
     return [
         explain("ridge_flops_per_byte", "Ridge point", "P ÷ BW", (peak, bandwidth), "FLOP/B", _ROOFLINE),
         explain("prefill_flops", "Arithmetic of the prefill", "2 × N × s", (params, prompt), "FLOP", _TWO_N),
-        explain("prefill_s", "Prefill", "max(F ÷ P, W ÷ BW)", (flops, peak, weights, bandwidth), "s", _TWO_N),
+        explain("prefill_s", "Prefill", "max(F ÷ P, W ÷ BW)", (flops, peak, prompt_weights, bandwidth), "s", _TWO_N),
         explain(
             "decode_step_s",
             "One decode step, weights alone",
@@ -86,7 +89,7 @@ def explain_rule_of_thumb(deployment: Deployment, measures: Measures, rule: Rule
             "kv_capacity_tokens",
             "Tokens of cache beside the weights",
             "max(0, ⌊(M − W) ÷ KV_token⌋)",
-            (box, weights, token),
+            (box, all_weights, token),
             "tokens",
             "The memory on the box, all of it",
         ),

@@ -3,7 +3,8 @@
 from app.calc.deployment import Deployment
 from app.calc.explanation import Explanation, Term
 from app.calc.measure import Measures
-from app.calc.phase import PhaseCost
+from app.calc.notation import quantity
+from app.calc.phase import OperatorCost, PhaseCost
 
 _ROOFLINE = "Roofline, operator by operator: Williams et al., CACM 52(4), 2009"
 _COUNTED = "Operators as counted in docs/ceilings.md: compulsory traffic, two FLOP a multiply-add"
@@ -26,17 +27,16 @@ def explain_time(deployment: Deployment, measures: Measures) -> list[Explanation
 
 
 def _phase(name: str, label: str, cost: PhaseCost) -> Explanation:
-    terms = tuple(
-        Term(
-            f"t_{op.name}",
-            f"{op.name.replace('_', ' ')}: the longer of FLOP ÷ peak and bytes ÷ bandwidth",
-            op.time_s,
-            "s",
-        )
-        for op in cost.operators
-    )
+    terms = tuple(Term(f"t_{op.name}", _how_long(op), op.time_s, "s") for op in cost.operators)
     formula = " + ".join(term.symbol for term in terms)
     return Explanation(f"{name}.ceiling_s", label, formula, terms, cost.ceiling_s, "s", _ROOFLINE)
+
+
+def _how_long(op: OperatorCost) -> str:
+    name = op.name.replace("_", " ")
+    if op.link_bytes:
+        return f"{name}: {quantity(op.link_bytes, 'B')} each way ÷ the link in one direction"
+    return f"{name}: the longer of FLOP ÷ peak and bytes ÷ bandwidth"
 
 
 def _totals(name: str, what: str, cost: PhaseCost) -> list[Explanation]:
@@ -150,13 +150,15 @@ def _cost(deployment: Deployment, measures: Measures) -> list[Explanation]:
     throughput = Term("R", "output tokens a second, ceiling", measures.serving.output_tokens_per_s.ceiling, "tokens/s")
     if cost is None:
         return []
+    n = deployment.tensor_parallel
+    gpus, times = ((), "") if n == 1 else ((Term("g", "GPUs", n, ""),), "g × ")
     if cost.usd_per_million_output_tokens is not None and accelerator.price_usd_per_hour is not None:
         found.append(
             Explanation(
                 "cost.usd_per_million_output_tokens",
                 "Price of a million output tokens, at best",
-                "p ÷ (R × 3600) × 1000000",
-                (Term("p", "price of an hour of the card", accelerator.price_usd_per_hour, "$"), throughput),
+                f"{times}p ÷ (R × 3600) × 1000000",
+                (*gpus, Term("p", "price of an hour of one card", accelerator.price_usd_per_hour, "$"), throughput),
                 cost.usd_per_million_output_tokens,
                 "$",
                 "Price of the catalog or the scenario",
@@ -167,8 +169,8 @@ def _cost(deployment: Deployment, measures: Measures) -> list[Explanation]:
             Explanation(
                 "cost.joules_per_output_token",
                 "Energy of an output token, at best",
-                "P ÷ R",
-                (Term("P", "rated power of the card (TDP)", accelerator.tdp_w, "W"), throughput),
+                f"{times}P ÷ R",
+                (*gpus, Term("P", "rated power of the card (TDP)", accelerator.tdp_w, "W"), throughput),
                 cost.joules_per_output_token,
                 "J",
                 "Rated power of the catalog or the scenario",

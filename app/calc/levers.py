@@ -7,10 +7,13 @@ from typing import Any
 from app.calc.accelerator import Accelerator
 from app.calc.deployment import MOST_CONCURRENT, Deployment
 from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.layers.parts import SplitError
 from app.calc.measure import Measures, measure
 from app.calc.verdict import State, required_bytes, state_of
+from app.calc.weight_plan import convention
 
 MOST_LEVERS = 4
+MOST_CARDS = 8  # of one node
 WORTH_IT = 1.02  # a change that moves nothing by 2 % is noise on a page
 
 
@@ -71,6 +74,7 @@ def _candidates(
     yield from _narrower_weights(deployment)
     yield from _other_concurrency(deployment, measures)
     yield from _shorter_prompt(deployment, measures)
+    yield from _more_cards(deployment, measures)
     yield from _next_card(deployment, measures, alternatives)
 
 
@@ -85,14 +89,14 @@ def _narrower_cache(deployment: Deployment) -> Iterator[_Candidate]:
 def _narrower_weights(deployment: Deployment) -> Iterator[_Candidate]:
     """Narrower weights. A measured pool is kept: they would leave at least as much room for it."""
     precision, rates = deployment.precision, deployment.accelerator.peak_flops_per_s
-    bits = precision.weights.layout.element.bits
+    bits, model = precision.weights.narrowest.element.bits, deployment.architecture
     if bits > Dtype.FP8.bits and Dtype.FP8 in rates:
-        changed = replace(precision, weights=WeightFormat.FP8, compute=Dtype.FP8)
+        changed = replace(precision, weights=convention(WeightFormat.FP8, model), compute=Dtype.FP8)
         patch = {"precision": {"weights": "fp8", "compute": "fp8"}}
         yield _Candidate(patch, "Weights and arithmetic in FP8", replace(deployment, precision=changed))
     if bits > Dtype.INT4.bits:
         wide = deployment.wide_dtype
-        changed = replace(precision, weights=WeightFormat.INT4, compute=wide)
+        changed = replace(precision, weights=convention(WeightFormat.INT4, model), compute=wide)
         patch = {"precision": {"weights": "int4", "compute": str(wide)}}
         label = f"Weights in INT4, arithmetic in {str(wide).upper()}"
         yield _Candidate(patch, label, replace(deployment, precision=changed))
@@ -116,6 +120,24 @@ def _shorter_prompt(deployment: Deployment, measures: Measures) -> Iterator[_Can
     changed = replace(deployment, workload=replace(workload, prompt_tokens=prompt))
     patch = {"workload": {"prompt_tokens": prompt}}
     yield _Candidate(patch, f"Shorten the prompt to {prompt:,} tokens", changed)
+
+
+def _more_cards(deployment: Deployment, measures: Measures) -> Iterator[_Candidate]:
+    """The fewest further cards, by tensor parallelism in powers of two, that hold what these cannot."""
+    if state_of(deployment, measures) is not State.DOES_NOT_FIT or deployment.engine.kv_pool_bytes is not None:
+        return
+    ranks = 2 * deployment.tensor_parallel
+    while ranks <= MOST_CARDS:
+        changed = replace(deployment, tensor_parallel=ranks)
+        try:
+            fits = state_of(changed, measure(changed)) is not State.DOES_NOT_FIT
+        except SplitError:
+            return
+        if fits:
+            patch = {"hardware": {"count": ranks}, "parallelism": {"tensor": ranks}}
+            yield _Candidate(patch, f"Split the model over {ranks:,} GPUs", changed)
+            return
+        ranks *= 2
 
 
 def _next_card(deployment: Deployment, measures: Measures, alternatives: Iterable[Accelerator]) -> Iterator[_Candidate]:

@@ -33,4 +33,6 @@ def measure(deployment: Deployment) -> Measures:
     prefill = phase_cost(prefill_operators(deployment, workload.prompt_tokens - cached, cached), accelerator)
     decode = phase_cost(decode_operators(deployment, batch, workload.mid_answer_tokens), accelerator)
     served = serving(workload, batch, prefill, decode)
-    return Measures(held, prefill, decode, served, cost(accelerator, served.output_tokens_per_s.ceiling))
+    return Measures(
+        held, prefill, decode, served, cost(accelerator, served.output_tokens_per_s.ceiling, deployment.tensor_parallel)
+    )

@@ -1,4 +1,4 @@
-"""Does it fit: the memory of one card divided among weights, cache and the rest, and what the cache then holds.
+"""Does it fit: the memory of each GPU divided among weights, cache and the rest, and what the cache then holds.
 
 The engine here is ideal: inside its share of the card it spends nothing on activations, graphs or fragmentation, and
 its cache pages are one token long. A real start-up leaves less.
@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 from app.calc.broadcast import scalar
-from app.calc.deployment import Deployment
+from app.calc.deployment import MOST_CONCURRENT, Deployment
 from app.calc.kv_cache import ContextLimit, kv_bytes_per_sequence, longest_context
 from app.calc.parameters import count_parameters, weight_bytes
 
@@ -35,14 +35,16 @@ class PerGpuMemory:
 class Memory:
     """What the card holds. Concurrency and context are whole numbers, for an ideal engine.
 
-    `max_concurrency` is at the scenario's full length; `max_context_tokens` is the length each of the scenario's
-    sequences could reach, by memory alone.
+    `kv_bytes_…` are those of the whole model, each head's cache once; `gpu_bytes_per_sequence` is what one GPU holds of
+    it, copies included. `max_concurrency` is at the scenario's full length; `max_context_tokens` is the length each of
+    the scenario's sequences could reach, by memory alone.
     """
 
     per_gpu: PerGpuMemory
     budget_bytes: float
     kv_bytes_per_sequence: float
     kv_bytes_per_token: float
+    gpu_bytes_per_sequence: float
     kv_pool_tokens: int
     max_concurrency: int
     max_context_tokens: int
@@ -65,33 +67,37 @@ def kv_pool_bytes(budget_bytes: float, weights_bytes: float, engine_bytes: float
 
 
 def whole_sequences(pool_bytes: float, sequence_bytes: float) -> int:
-    """Sequences that a pool holds: ⌊pool ÷ bytes of one⌋."""
-    return math.floor(pool_bytes / sequence_bytes)
+    """Sequences that a pool holds: ⌊pool ÷ bytes of one⌋; a model that keeps nothing sets no limit of its own."""
+    return math.floor(pool_bytes / sequence_bytes) if sequence_bytes else MOST_CONCURRENT
+
+
+def _pool_tokens(pool_bytes: float, sequence_bytes: float, tokens: int) -> int:
+    return math.floor(pool_bytes / (sequence_bytes / tokens)) if sequence_bytes else MOST_CONCURRENT * tokens
 
 
 def memory(deployment: Deployment) -> Memory:
-    """The card's memory under `deployment`, per part, and what the pool holds."""
-    architecture, engine, workload = deployment.architecture, deployment.engine, deployment.workload
+    """The memory of one GPU under `deployment`, per part, and what the pool holds; all GPUs of a replica are alike."""
+    rank, engine, workload = deployment.rank_architecture, deployment.engine, deployment.workload
     kv_cache = deployment.precision.kv_cache
     capacity = deployment.accelerator.memory_bytes(deployment.memory_basis)
     budget = capacity * engine.memory_utilization
-    weights = weight_bytes(count_parameters(architecture), deployment.precision.weights)
+    weights = weight_bytes(count_parameters(rank), deployment.precision.weights)
     pool = kv_pool_bytes(budget, weights)
     if engine.kv_pool_bytes is not None:
         # Measured beside the weights, so the engine has room for both; but never for more than the card has.
         pool = min(engine.kv_pool_bytes, kv_pool_bytes(capacity, weights))
         budget = min(capacity, weights + pool)
-    per_sequence = scalar(kv_bytes_per_sequence(architecture, workload.total_tokens, kv_cache))
-    per_token = per_sequence / workload.total_tokens
+    per_sequence = scalar(kv_bytes_per_sequence(deployment.architecture, workload.total_tokens, kv_cache))
+    on_gpu = scalar(kv_bytes_per_sequence(rank, workload.total_tokens, kv_cache))
 
-    fitting = whole_sequences(pool, per_sequence)
+    fitting = whole_sequences(pool, on_gpu)
     if engine.max_num_seqs is not None:
         fitting = min(fitting, engine.max_num_seqs)
     running = _running_sequences(deployment, fitting)
     share = pool / running
-    limit = longest_context(architecture, share, kv_cache)
+    limit = longest_context(rank, share, kv_cache)
     # Where every layer has a window memory sets no limit; the model does.
-    longest = limit.tokens if limit else architecture.max_position or workload.total_tokens
+    longest = limit.tokens if limit else rank.max_position or workload.total_tokens
     return Memory(
         per_gpu=PerGpuMemory(
             capacity_bytes=capacity,
@@ -103,13 +109,14 @@ def memory(deployment: Deployment) -> Memory:
         ),
         budget_bytes=budget,
         kv_bytes_per_sequence=per_sequence,
-        kv_bytes_per_token=per_token,
-        kv_pool_tokens=math.floor(pool / per_token),
+        kv_bytes_per_token=per_sequence / workload.total_tokens,
+        gpu_bytes_per_sequence=on_gpu,
+        kv_pool_tokens=_pool_tokens(pool, on_gpu, workload.total_tokens),
         max_concurrency=fitting,
         max_context_tokens=longest,
         context_limit=limit,
         running_sequences=running,
-        needed_bytes=weights + running * per_sequence,
+        needed_bytes=weights + running * on_gpu,
     )
 
 

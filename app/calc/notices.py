@@ -18,7 +18,12 @@ class Notice:
 
 def notices(deployment: Deployment, measures: Measures) -> tuple[Notice, ...]:
     """Everything about `deployment` that makes a number less than it seems."""
-    found = [*_context(deployment), *_capacity(deployment, measures), *_targets(deployment, measures)]
+    found = [
+        *_context(deployment),
+        *_capacity(deployment, measures),
+        *_split(deployment),
+        *_targets(deployment, measures),
+    ]
     found.append(
         Notice(
             "ideal_engine",
@@ -76,6 +81,17 @@ def _capacity(deployment: Deployment, measures: Measures) -> list[Notice]:
             Notice("requests_wait", f"{wanted:,} requests at a time, but the engine runs {cap:,}; the others wait.")
         )
     return found
+
+
+def _split(deployment: Deployment) -> list[Notice]:
+    card, n = deployment.accelerator, deployment.tensor_parallel
+    if n == 1 or card.link_bytes_per_s_one_way is not None:
+        return []
+    message = (
+        f"No link between cards is known for {card.name}: the ceilings leave the all-reduces of {n:,} GPUs out, and "
+        "real ones stay further below."
+    )
+    return [Notice("link_unknown", message)]
 
 
 def _targets(deployment: Deployment, measures: Measures) -> list[Notice]:

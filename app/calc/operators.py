@@ -1,175 +1,201 @@
 """What a forward pass computes and moves, operator by operator.
 
-Counted bytes are the ones no kernel can avoid: every weight once a pass, the embedding rows gathered, each new key and
-value written, each cached key and value of the sequence read. Activations between operators are left out, because a
-fused kernel or the on-chip cache keeps them from memory; so are softmax, activation functions, rotary and residual
-additions. That makes the result a floor: a real pass moves more.
+Counted bytes are the ones no kernel can avoid: every weight once a pass (of experts those that a token chose), table
+rows gathered, each new row of the cache written, each visible one read, each recurrent state read and written.
+Activations between operators are left out, because a fused kernel or the on-chip cache keeps them from memory; so are
+softmax, activation functions, rotary and residual additions. That makes the result a floor: a real pass moves more.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TypeAlias
 
-from app.calc.architecture import Architecture, LayerGroup, QkNorm
-from app.calc.broadcast import Quantity, maximum, minimum
+from app.calc.architecture import Architecture, LayerGroup
+from app.calc.broadcast import Quantity
 from app.calc.deployment import Deployment
-from app.calc.dtypes import Dtype
-from app.calc.kv_cache import layer_kv_bytes_per_token
-from app.calc.parameters import (
-    feed_forward_bias_params,
-    final_norm_params,
-    head_params,
-    norm_params,
-    output_matrix_params,
-    qkv_bias_params,
-    qkv_matrix_params,
-    unquantized_bytes_per_weight,
+from app.calc.dtypes import Dtype, WeightLayout
+from app.calc.layers.parts import (
+    FLOPS_PER_MULTIPLY_ADD,
+    FLOPS_PER_NORM_ELEMENT,
+    OperatorName,
+    Run,
+    WeightGroup,
+    Weights,
 )
+from app.calc.parameters import final_norm_params, head_params, layer_weights
+from app.calc.weight_plan import WeightPlan
 
-FLOPS_PER_MULTIPLY_ADD = 2
-FLOPS_PER_NORM_ELEMENT = 4  # square, accumulate, scale by the root mean square, multiply by the gain
-
-
-class OperatorName(StrEnum):
-    """Operators of a pass, in the order they run."""
-
-    EMBEDDING = "embedding"
-    NORMS = "norms"
-    QKV = "qkv"
-    ATTENTION = "scores_and_values"
-    OUTPUT = "attention_output"
-    GATE_UP = "gate_up"
-    DOWN = "down"
-    HEAD = "head"
+_DtypeOf: TypeAlias = Callable[[Weights, LayerGroup], Dtype]
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """All layers of one group together: FLOPs, bytes, and the type whose peak applies."""
+    """All layers of one group together: FLOPs, bytes of memory, the type whose peak applies, bytes over the link."""
 
     name: OperatorName
     flops: Quantity
     bytes: Quantity
     dtype: Dtype
-
-
-@dataclass(frozen=True, slots=True)
-class _Pass:
-    """Size of one pass: tokens through the matrices, positions that need logits, and what attention touches."""
-
-    tokens: Quantity
-    logits: Quantity
-    pairs: Callable[[LayerGroup], Quantity]
-    read_tokens: Callable[[LayerGroup], Quantity]
+    link_bytes: Quantity = 0.0
 
 
 def decode_operators(deployment: Deployment, batch: Quantity, context_tokens: Quantity) -> list[Operator]:
-    """Operators of one decode step of `batch` sequences that each hold `context_tokens`.
+    """Operators, on one GPU, of one decode step of `batch` sequences that each hold `context_tokens`.
 
     Args:
-        deployment: model, card and precision; its workload is not read.
+        deployment: model, card, precision and split; its workload is not read.
         batch: sequences in the step, any shape.
         context_tokens: tokens in each sequence's cache, any shape that broadcasts with `batch`.
 
     Worked number: Llama-3.1-8B in bf16 at batch 1 and 4,096 tokens moves 15.01 GB of weights and 0.537 GB of cache.
     """
-
-    def pairs(group: LayerGroup) -> Quantity:
-        window = group.attention.window
-        return batch * (context_tokens if window is None else minimum(context_tokens, float(window)))
-
-    return _operators(deployment, _Pass(batch, batch, pairs, pairs))
+    return _operators(deployment, Run(batch, 1.0, context_tokens - 1.0, is_decode=True), batch)
 
 
 def prefill_operators(deployment: Deployment, new_tokens: Quantity, cached_tokens: Quantity = 0.0) -> list[Operator]:
-    """Operators of one request's prefill: `new_tokens` computed after `cached_tokens` found in the prefix cache.
+    """Operators, on one GPU, of one request's prefill: `new_tokens` after `cached_tokens` of the prefix cache.
 
-    Causal: token i attends to itself and to what is before it, so n tokens make n·c + n(n+1)/2 pairs. The head runs
-    once, for the position that gives the first output token.
+    Causal: token i attends to itself and to what is before it. The head runs once, for the position that gives the
+    first output token.
 
     Worked number: 1,000 tokens of Llama-3.1-8B: 13.96e12 FLOP in matrices, 0.262e12 in attention, 1.05e9 in the head.
     """
-
-    def pairs(group: LayerGroup) -> Quantity:
-        return causal_pairs(new_tokens, cached_tokens, group.attention.window)
-
-    def read_tokens(group: LayerGroup) -> Quantity:
-        window = group.attention.window
-        reach = cached_tokens if window is None else minimum(cached_tokens, float(window - 1))
-        return new_tokens + reach
-
-    return _operators(deployment, _Pass(new_tokens, 1.0, pairs, read_tokens))
+    return _operators(deployment, Run(1.0, new_tokens, cached_tokens, is_decode=False), 1.0)
 
 
-def causal_pairs(new_tokens: Quantity, cached_tokens: Quantity, window: int | None) -> Quantity:
-    """Query-key pairs of a causal prefill: Σ over the new tokens of min(position, window).
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """The weights that one operator of one layer group reads in one type: constants of the pass."""
 
-    Worked number: 1,000 tokens after none make 500,500 pairs.
-    """
-    everything = new_tokens * cached_tokens + new_tokens * (new_tokens + 1) / 2
-    if window is None:
-        return everything
-    limited = maximum(0.0, new_tokens - maximum(0.0, window - cached_tokens))  # queries that see a full window
-    beyond = maximum(0.0, cached_tokens - window)
-    return everything - (limited * beyond + limited * (limited + 1) / 2)
+    name: OperatorName
+    dtype: Dtype
+    flops_per_token: float
+    fixed_bytes: float
+    bytes_per_token: float
+    experts: tuple[tuple[Weights, float], ...]
 
 
-def _operators(deployment: Deployment, size: _Pass) -> list[Operator]:
-    architecture = deployment.architecture
-    wide, other = deployment.wide_dtype, unquantized_bytes_per_weight(deployment.precision.weights)
-    rows = 2 if architecture.learned_positions else 1  # of the table, and of the position table where there is one
-    result = [Operator(OperatorName.EMBEDDING, 0.0, size.tokens * (rows * architecture.hidden_size * other), wide)]
-    for group in architecture.layers:
-        result += _layer_operators(deployment, group, size)
-    final_norm = FLOPS_PER_NORM_ELEMENT * size.logits * architecture.hidden_size
-    result.append(Operator(OperatorName.NORMS, final_norm, final_norm_params(architecture) * other, wide))
-    head = head_params(architecture)
-    result.append(Operator(OperatorName.HEAD, FLOPS_PER_MULTIPLY_ADD * size.logits * head, head * other, wide))
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A layer group prepared for one precision: its slots, and the cache elements that a token writes."""
+
+    group: LayerGroup
+    slots: tuple[_Slot, ...]
+    written_elements_per_token: float
+    dtypes: Mapping[OperatorName, Dtype]
+
+
+def _operators(deployment: Deployment, run: Run, logits: Quantity) -> list[Operator]:
+    architecture = deployment.rank_architecture
+    plan, wide = deployment.precision.weights, deployment.wide_dtype
+    hidden, kv_bytes = architecture.hidden_size, deployment.precision.kv_cache.bytes
+    tables = 2 if architecture.learned_positions else 1  # rows of the table, and of the position table
+    row_bytes = tables * hidden * plan.layout(WeightGroup.EMBEDDING).bytes_per_weight
+    result = [Operator(OperatorName.EMBEDDING, 0.0, run.tokens * row_bytes, wide)]
+    for program in _programs(deployment):
+        result += _layer_operators(program, run, kv_bytes, deployment.attention_dtype)
+    final_norm = FLOPS_PER_NORM_ELEMENT * logits * hidden
+    gains = final_norm_params(architecture) * plan.wide.bytes_per_weight
+    result.append(Operator(OperatorName.NORMS, final_norm, gains, wide))
+    result.append(_head(deployment, architecture, logits))
+    if deployment.tensor_parallel > 1:
+        result.append(_all_reduces(deployment, run))
     return result
 
 
-def _layer_operators(deployment: Deployment, group: LayerGroup, size: _Pass) -> list[Operator]:
-    architecture, precision = deployment.architecture, deployment.precision
-    attention, feed_forward, n = group.attention, group.feed_forward, group.count
-    hidden, matrix, other = (
-        architecture.hidden_size,
-        precision.weights.bytes_per_weight,
-        unquantized_bytes_per_weight(precision.weights),
-    )
-    kv_bytes = n * layer_kv_bytes_per_token(group, precision.kv_cache)
-    flops_per_token = n * FLOPS_PER_MULTIPLY_ADD  # times the parameters of a matrix
-
-    def gemm(name: OperatorName, matrix_params: int, bias_params: int, cache_bytes: Quantity = 0.0) -> Operator:
-        flops = flops_per_token * matrix_params * size.tokens
-        weights = n * (matrix_params * matrix + bias_params * other)
-        return Operator(name, flops, weights + cache_bytes, precision.compute)
-
-    biases = feed_forward_bias_params(hidden, feed_forward)
-    inner = feed_forward.input_matrices * hidden * feed_forward.intermediate_size
-    scores_and_values = n * 2 * FLOPS_PER_MULTIPLY_ADD * attention.query_width * size.pairs(group)
-    return [
-        Operator(
-            OperatorName.NORMS,
-            n * FLOPS_PER_NORM_ELEMENT * _normed_elements(architecture, group) * size.tokens,
-            n * norm_params(architecture, group) * other,
-            deployment.wide_dtype,
-        ),
-        gemm(
-            OperatorName.QKV,
-            qkv_matrix_params(hidden, attention),
-            qkv_bias_params(attention),
-            kv_bytes * size.tokens,
-        ),
-        Operator(
-            OperatorName.ATTENTION, scores_and_values, kv_bytes * size.read_tokens(group), deployment.attention_dtype
-        ),
-        gemm(OperatorName.OUTPUT, output_matrix_params(hidden, attention), hidden if attention.output_bias else 0),
-        gemm(OperatorName.GATE_UP, inner, biases - hidden if biases else 0),
-        gemm(OperatorName.DOWN, hidden * feed_forward.intermediate_size, hidden if biases else 0),
-    ]
+def _head(deployment: Deployment, architecture: Architecture, logits: Quantity) -> Operator:
+    """Tied or not, the head reads V·h; a bias is added to each logit."""
+    layout, params = deployment.head_layout, head_params(architecture)
+    bias = architecture.vocab_size if architecture.head_bias else 0
+    moved = params * layout.bytes_per_weight + bias * deployment.precision.weights.wide.bytes_per_weight
+    flops = FLOPS_PER_MULTIPLY_ADD * logits * params
+    return Operator(OperatorName.HEAD, flops, moved, deployment.matrix_dtype(layout))
 
 
-def _normed_elements(architecture: Architecture, group: LayerGroup) -> int:
-    attention = group.attention
-    queries_and_keys = attention.query_width + attention.kv_width if attention.qk_norm is not QkNorm.NONE else 0
-    return group.norms * architecture.hidden_size + queries_and_keys
+def _layer_operators(program: _Program, run: Run, kv_bytes: float, attention: Dtype) -> list[Operator]:
+    """Slots with their weights, the first of the mixer with what it writes to the cache, and the mixer's own work."""
+    count, tokens, result = program.group.count, run.tokens, []
+    written = program.written_elements_per_token * kv_bytes
+    for slot in program.slots:
+        moved: Quantity = slot.fixed_bytes
+        if slot.bytes_per_token:
+            moved = moved + slot.bytes_per_token * tokens
+        for weights, copy_bytes in slot.experts:
+            moved = moved + copy_bytes * weights.touched(tokens)
+        if written and slot.name is OperatorName.QKV:
+            moved, written = moved + written * tokens, 0.0
+        result.append(Operator(slot.name, slot.flops_per_token * tokens, moved, slot.dtype))
+    mixer = program.group.mixer
+    for work in mixer.work(run) if mixer is not None else ():
+        moved = count * (work.cache_elements * kv_bytes + work.state_bytes)
+        # Scores and values have a type of their own; other work runs in that of the weights it goes with.
+        dtype = attention if work.operator is OperatorName.ATTENTION else program.dtypes.get(work.operator, attention)
+        result.append(Operator(work.operator, count * work.flops, moved, dtype))
+    return result
+
+
+def _all_reduces(deployment: Deployment, run: Run) -> Operator:
+    """A ring all-reduce after each mixer and each feed-forward part: 2·(n − 1)/n of the activations in one direction.
+
+    Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", JPDC 69(2), 2009.
+    """
+    ranks, architecture = deployment.tensor_parallel, deployment.architecture
+    reduced = sum(g.count * ((g.mixer is not None) + bool(g.feed_forwards)) for g in architecture.layers)
+    width = architecture.hidden_size * deployment.wide_dtype.bytes
+    volume = 2 * (ranks - 1) / ranks * reduced * width * run.tokens
+    return Operator(OperatorName.ALL_REDUCE, 0.0, 0.0, deployment.wide_dtype, volume)
+
+
+def _programs(deployment: Deployment) -> tuple[_Program, ...]:
+    precision = deployment.precision
+    narrow = tuple((layout, deployment.matrix_dtype(layout)) for _, layout in precision.weights.narrow)
+    return _compiled(deployment.rank_architecture, precision.weights, narrow, deployment.wide_dtype)
+
+
+@lru_cache(maxsize=256)
+def _compiled(
+    architecture: Architecture, plan: WeightPlan, narrow: tuple[tuple[WeightLayout, Dtype], ...], wide: Dtype
+) -> tuple[_Program, ...]:
+    """The layer groups (and side paths) of an architecture under a plan; the same for every pass of a deployment."""
+    dtypes = dict(narrow)
+
+    def dtype_of(weights: Weights, group: LayerGroup) -> Dtype:
+        if not weights.is_matrix or weights.group in group.unquantized:
+            return wide
+        return dtypes.get(plan.layout(weights.group), wide)
+
+    groups = list(architecture.layers)
+    if architecture.side_paths:
+        groups.append(LayerGroup(1, None, norms=0, side_paths=architecture.side_paths))
+    return tuple(_program(group, architecture, plan, dtype_of) for group in groups)
+
+
+def _program(group: LayerGroup, architecture: Architecture, plan: WeightPlan, dtype_of: _DtypeOf) -> _Program:
+    by_name: dict[OperatorName, list[Weights]] = {}
+    for weights in layer_weights(group, architecture.hidden_size, norm_bias=architecture.norm_bias):
+        by_name.setdefault(weights.operator, []).append(weights)
+    slots = tuple(_slot(name, found, group, plan, dtype_of) for name, found in by_name.items())
+    rows = group.mixer.cache() if group.mixer is not None else ()
+    written = group.count * sum(row.width_per_token for row in rows)
+    return _Program(group, slots, written, MappingProxyType({slot.name: slot.dtype for slot in slots}))
+
+
+def _slot(name: OperatorName, found: list[Weights], group: LayerGroup, plan: WeightPlan, dtype_of: _DtypeOf) -> _Slot:
+    """One operator: its matrices decide the arithmetic, its vectors come along."""
+    count, wide = group.count, plan.wide.bytes_per_weight
+    fixed = gathered = flops = 0.0
+    experts = []
+    for weights in found:
+        stays_wide = not weights.is_matrix or weights.group in group.unquantized
+        each = count * (wide if stays_wide else plan.layout(weights.group).bytes_per_weight)
+        flops += count * weights.flops
+        if weights.gathered is not None:
+            gathered += each * weights.gathered
+        elif weights.copies > 1:
+            experts.append((weights, each * weights.params))
+        else:
+            fixed += each * weights.params
+    leading = next((w for w in found if w.is_matrix), found[0])
+    return _Slot(name, dtype_of(leading, group), flops, fixed, gathered, tuple(experts))

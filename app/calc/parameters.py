@@ -1,87 +1,96 @@
-"""How many parameters a model has, where they sit, and how many bytes they take."""
+"""How many parameters a model has, where they sit, how many of them a token meets, and how many bytes they take."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
-from app.calc.architecture import Architecture, Attention, FeedForward, LayerGroup, QkNorm
-from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.architecture import Architecture, LayerGroup
+from app.calc.layers.parts import FLOPS_PER_NORM_ELEMENT, OperatorName, WeightGroup, Weights, vector
+from app.calc.weight_plan import WeightPlan
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCount:
+    """Parameters of one group. Vectors stay 16-bit; so do the matrices that these layers leave unquantized."""
+
+    matrices: int = 0
+    unquantized: int = 0
+    vectors: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.matrices + self.unquantized + self.vectors
+
+    def bytes(self, group: WeightGroup, plan: WeightPlan) -> float:
+        """Bytes under a plan, scales included."""
+        wide = plan.wide.bytes_per_weight
+        return self.matrices * plan.layout(group).bytes_per_weight + (self.unquantized + self.vectors) * wide
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterCounts:
-    """Parameters by group. `*_vectors` are the biases: they stay 16-bit when the matrices are quantized."""
+    """Parameters by group, each stored table once; what is loaded beside the text model apart.
 
-    embedding: int
-    attention: int
-    attention_vectors: int
-    feed_forward: int
-    feed_forward_vectors: int
-    norms: int
-    head: int
+    `active` counts every weight that one token goes through, embedding and head included; `gathered` are the tables of
+    which a token reads rows (the embedding unless it is the head too).
+    """
+
+    groups: Mapping[WeightGroup, GroupCount]
     vision: int
-
-    @property
-    def matrices(self) -> int:
-        """What a weight quantization applies to: the layers' matrices."""
-        return self.attention + self.feed_forward
+    mtp: Mapping[WeightGroup, GroupCount]
+    active: float
+    gathered: int
+    embeddings: int
 
     @property
     def text(self) -> int:
         """The language model, each stored table counted once."""
-        return self.matrices + self.unquantized - self.vision
+        return sum(count.total for count in self.groups.values())
 
     @property
-    def unquantized(self) -> int:
-        """What stays 16-bit in a quantized checkpoint: embedding, head, norms, biases and the vision tower."""
-        vectors = self.attention_vectors + self.feed_forward_vectors
-        return self.embedding + self.head + self.norms + vectors + self.vision
+    def mtp_params(self) -> int:
+        """Loaded multi-token-prediction layers."""
+        return sum(count.total for count in self.mtp.values())
 
     @property
     def total(self) -> int:
         """Everything a server loads."""
-        return self.text + self.vision
+        return self.text + self.mtp_params + self.vision
+
+    @property
+    def read_per_token(self) -> float:
+        """Weights that one token makes a server read: rows of a table are gathered, a tied table is the head."""
+        return self.active - self.gathered
+
+    @property
+    def active_without_embedding(self) -> float:
+        """The convention of gpt-oss, DeepSeek, Kimi and Nemotron: all but the input embedding."""
+        return self.active - self.group(WeightGroup.EMBEDDING).total
+
+    @property
+    def active_without_embeddings(self) -> float:
+        """The convention of GLM and MiniMax: neither embedding nor head."""
+        return self.active - self.embeddings
+
+    def group(self, group: WeightGroup) -> GroupCount:
+        """The counts of one group, zero where the model has none."""
+        return self.groups.get(group, GroupCount())
 
 
-def qk_norm_params(attention: Attention) -> int:
-    """Parameters of one layer's query and key norms: 2·d per head-wise pair, or the full widths of both."""
-    if attention.qk_norm is QkNorm.PER_HEAD:
-        return 2 * attention.head_dim
-    if attention.qk_norm is QkNorm.FULL_WIDTH:
-        return attention.query_width + attention.kv_width
-    return 0
-
-
-def qkv_matrix_params(hidden_size: int, attention: Attention) -> int:
-    """Parameters of one layer's query, key and value projections: h·(H + 2K)·d."""
-    return hidden_size * (attention.query_width + 2 * attention.kv_width)
-
-
-def qkv_bias_params(attention: Attention) -> int:
-    """Parameters of their biases, zero where there are none."""
-    return attention.query_width + 2 * attention.kv_width if attention.qkv_bias else 0
-
-
-def output_matrix_params(hidden_size: int, attention: Attention) -> int:
-    """Parameters of one layer's output projection: H·d·h."""
-    return attention.query_width * hidden_size
-
-
-def feed_forward_matrix_params(hidden_size: int, feed_forward: FeedForward) -> int:
-    """Parameters of one dense block: 3·h·i gated, 2·h·i plain."""
-    return (feed_forward.input_matrices + 1) * hidden_size * feed_forward.intermediate_size
-
-
-def feed_forward_bias_params(hidden_size: int, feed_forward: FeedForward) -> int:
-    """Parameters of its biases: one a matrix, as long as the matrix's output."""
-    if not feed_forward.bias:
-        return 0
-    return feed_forward.input_matrices * feed_forward.intermediate_size + hidden_size
-
-
-def norm_params(architecture: Architecture, group: LayerGroup) -> int:
-    """Parameters of one layer's norms, the query and key norms included."""
-    width = 2 * architecture.hidden_size if architecture.norm_bias else architecture.hidden_size
-    return group.norms * width + qk_norm_params(group.attention)
+def layer_weights(group: LayerGroup, hidden_size: int, *, norm_bias: bool = False) -> Iterator[Weights]:
+    """Every parameter of one layer of the group, operator by operator."""
+    if group.norms:
+        gains = (2 if norm_bias else 1) * group.norms * hidden_size
+        flops = FLOPS_PER_NORM_ELEMENT * group.norms * hidden_size
+        yield from vector(OperatorName.NORMS, WeightGroup.NORMS, gains, flops)
+    for path in group.side_paths:
+        yield from path.weights()
+    if group.mixer is not None:
+        yield from group.mixer.weights(hidden_size)
+    for block in group.feed_forwards:
+        yield from block.weights(hidden_size)
 
 
 def final_norm_params(architecture: Architecture) -> int:
@@ -90,9 +99,13 @@ def final_norm_params(architecture: Architecture) -> int:
 
 
 def head_params(architecture: Architecture) -> int:
-    """Parameters the head reads: V·h (+ V with a bias), tied to the embedding or not."""
-    bias = architecture.vocab_size if architecture.head_bias else 0
-    return architecture.vocab_size * architecture.hidden_size + bias
+    """Parameters of the matrix that the head reads: V·h, tied to the embedding or not."""
+    return architecture.vocab_size * architecture.hidden_size
+
+
+def side_table_params(architecture: Architecture) -> int:
+    """Parameters of the tables beside the embedding, of which a token gathers rows (Gemma 3n's per-layer inputs)."""
+    return sum(path.params for path in architecture.side_paths if path.gathered is not None)
 
 
 @lru_cache(maxsize=512)
@@ -102,37 +115,73 @@ def count_parameters(architecture: Architecture) -> ParameterCounts:
     Worked number: Llama-3.1-8B has 525,336,576 in the embedding and as many in the head, 1,342,177,280 in attention,
     5,637,144,576 in the feed-forward blocks and 266,240 in norms: 8,030,261,248, the published total.
     """
-    hidden = architecture.hidden_size
-    attention = attention_vectors = feed_forward = feed_forward_vectors = norms = 0
-    for group in architecture.layers:
-        attn, ffn, n = group.attention, group.feed_forward, group.count
-        attention += n * (qkv_matrix_params(hidden, attn) + output_matrix_params(hidden, attn))
-        attention_vectors += n * (qkv_bias_params(attn) + (hidden if attn.output_bias else 0))
-        feed_forward += n * feed_forward_matrix_params(hidden, ffn)
-        feed_forward_vectors += n * feed_forward_bias_params(hidden, ffn)
-        norms += n * norm_params(architecture, group)
-    tied_head = architecture.vocab_size if architecture.head_bias else 0
+    hidden, tied = architecture.hidden_size, architecture.tied_embeddings
+    table, positions = head_params(architecture), architecture.learned_positions * hidden
+    head_bias = architecture.vocab_size if architecture.head_bias else 0
+    groups = _counted(architecture.layers, hidden, norm_bias=architecture.norm_bias)
+    _add(groups, WeightGroup.EMBEDDING, GroupCount(matrices=table + positions))
+    _add(groups, WeightGroup.HEAD, GroupCount(matrices=0 if tied else table, vectors=head_bias))
+    _add(groups, WeightGroup.NORMS, GroupCount(vectors=final_norm_params(architecture)))
+    side = [w for path in architecture.side_paths for w in path.weights()]
+    for weights in side:
+        _add(groups, weights.group, _count_of(weights, 1, frozenset()))
+    idle = sum(
+        group.count * (weights.stored - weights.active)
+        for group in architecture.layers
+        for weights in layer_weights(group, hidden)
+        if weights.copies > 1
+    )
+    side_tables = side_table_params(architecture)
+    mtp: dict[WeightGroup, GroupCount] = {}
+    if architecture.mtp is not None:
+        mtp = _counted(architecture.mtp.layers, hidden, norm_bias=architecture.norm_bias)
+        _add(mtp, WeightGroup.SIDE_PATHS, GroupCount(vectors=architecture.mtp.joint_params))
+    text = sum(count.total for count in groups.values())
     return ParameterCounts(
-        embedding=(architecture.vocab_size + architecture.learned_positions) * hidden,
-        attention=attention,
-        attention_vectors=attention_vectors,
-        feed_forward=feed_forward,
-        feed_forward_vectors=feed_forward_vectors,
-        norms=norms + final_norm_params(architecture),
-        head=tied_head if architecture.tied_embeddings else head_params(architecture),
+        groups=MappingProxyType(groups),
         vision=architecture.vision_params,
+        mtp=MappingProxyType(mtp),
+        active=text - idle,
+        gathered=side_tables + positions + (0 if tied else table),
+        embeddings=side_tables + positions + table * (1 if tied else 2) + head_bias,
     )
 
 
-def unquantized_bytes_per_weight(weights: WeightFormat) -> float:
-    """Bytes of a weight outside the layers' matrices: 16-bit, unless the whole checkpoint is 32-bit."""
-    return Dtype.FP32.bytes if weights is WeightFormat.FP32 else Dtype.BF16.bytes
+def _counted(layers: Iterable[LayerGroup], hidden_size: int, *, norm_bias: bool) -> dict[WeightGroup, GroupCount]:
+    groups: dict[WeightGroup, GroupCount] = {}
+    for group in layers:
+        for weights in layer_weights(group, hidden_size, norm_bias=norm_bias):
+            _add(groups, weights.group, _count_of(weights, group.count, group.unquantized))
+    return groups
 
 
-def weight_bytes(counts: ParameterCounts, weights: WeightFormat) -> float:
-    """Bytes of a checkpoint in memory: matrices in `weights` with their scales, the rest 16-bit.
+def _count_of(weights: Weights, layers: int, unquantized: frozenset[WeightGroup]) -> GroupCount:
+    params = layers * weights.stored
+    if not weights.is_matrix:
+        return GroupCount(vectors=params)
+    return GroupCount(unquantized=params) if weights.group in unquantized else GroupCount(matrices=params)
 
-    Worked number: Llama-3.1-8B in bf16 is 8,030,261,248 × 2 = 16,060,522,496 B.
-    Limits: checkpoints that leave more layers unquantized than this (ignore lists) are larger.
+
+def _add(groups: dict[WeightGroup, GroupCount], group: WeightGroup, more: GroupCount) -> None:
+    here = groups.get(group, GroupCount())
+    groups[group] = GroupCount(
+        here.matrices + more.matrices, here.unquantized + more.unquantized, here.vectors + more.vectors
+    )
+
+
+def weight_bytes(counts: ParameterCounts, plan: WeightPlan) -> float:
+    """Bytes of everything a server loads: each group in its format with its scales, a vision tower 16-bit.
+
+    Worked numbers: Llama-3.1-8B in bf16 is 8,030,261,248 × 2 = 16,060,522,496 B. gpt-oss-120b, experts in MXFP4, is
+    65,248,815,744 B, the size of its published files to the byte.
     """
-    return counts.matrices * weights.bytes_per_weight + counts.unquantized * unquantized_bytes_per_weight(weights)
+    return text_weight_bytes(counts, plan) + _bytes(counts.mtp, plan) + counts.vision * plan.wide.bytes_per_weight
+
+
+def text_weight_bytes(counts: ParameterCounts, plan: WeightPlan) -> float:
+    """Bytes of the language model alone."""
+    return _bytes(counts.groups, plan)
+
+
+def _bytes(groups: Mapping[WeightGroup, GroupCount], plan: WeightPlan) -> float:
+    return sum(count.bytes(group, plan) for group, count in groups.items())

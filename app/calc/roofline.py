@@ -13,6 +13,7 @@ class Bound(StrEnum):
 
     MEMORY_BANDWIDTH = "memory_bandwidth"
     COMPUTE = "compute"
+    INTERCONNECT = "interconnect"
 
 
 def ridge_flops_per_byte(peak_flops_per_s: Quantity, bandwidth_bytes_per_s: Quantity) -> Quantity:

@@ -1,18 +1,25 @@
 """The back-of-envelope that people learn: two FLOPs a parameter a token, every weight read once a step.
 
-It divides by the number on the box (the marketed memory), as people do. What it leaves out is the lesson: the ceiling
-beside it leaves the gathered embedding out of the weights read, and adds attention, the head and the cache.
+Of a mixture of experts the parameters are those that a token meets, and the weights those that a step's tokens chose.
+Several GPUs count as one with their bandwidth, arithmetic and memory added up. It divides by the number on the box
+(the marketed memory), as people do. What it leaves out is the lesson: the ceiling beside it leaves the gathered
+embedding out of the weights read, and adds attention, the head and the cache.
 """
 
 from dataclasses import dataclass
+from math import inf
 
 from app.calc.accelerator import MemoryBasis
 from app.calc.broadcast import Quantity, floor, maximum, scalar
+from app.calc.coverage import step_weight_bytes
 from app.calc.deployment import Deployment
 from app.calc.kv_cache import kv_bytes_per_sequence
-from app.calc.operators import FLOPS_PER_MULTIPLY_ADD
-from app.calc.parameters import count_parameters
+from app.calc.layers.parts import FLOPS_PER_MULTIPLY_ADD
+from app.calc.parameters import count_parameters, side_table_params, text_weight_bytes
 from app.calc.roofline import ridge_flops_per_byte, time_s
+
+MOST_TOKENS = 10**15
+"""What a capacity is cut at, for a model that keeps (almost) nothing of a sequence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +41,42 @@ class RuleOfThumb:
     total_latency_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class RuleInputs:
+    """What the rule divides: parameters that a token meets, bytes of weights, and the GPUs added up."""
+
+    n_params: float
+    weights_bytes: float
+    step_weights_bytes: float
+    prefill_weights_bytes: float
+    peak_flops_per_s: float
+    bandwidth_bytes_per_s: float
+    memory_bytes: float
+
+
+def rule_inputs(deployment: Deployment, batch: int) -> RuleInputs:
+    """The inputs for a step of `batch` sequences and a prefill of one prompt."""
+    accelerator, precision, gpus = deployment.accelerator, deployment.precision, deployment.tensor_parallel
+    architecture, plan = deployment.architecture, precision.weights
+    counts = count_parameters(architecture)
+    return RuleInputs(
+        n_params=counts.active - side_table_params(architecture),
+        weights_bytes=text_weight_bytes(counts, plan),
+        step_weights_bytes=scalar(step_weight_bytes(architecture, plan, batch)),
+        prefill_weights_bytes=scalar(step_weight_bytes(architecture, plan, deployment.workload.prompt_tokens)),
+        peak_flops_per_s=gpus * accelerator.peak(precision.compute),
+        bandwidth_bytes_per_s=gpus * accelerator.bandwidth_bytes_per_s,
+        memory_bytes=gpus * accelerator.memory_bytes(MemoryBasis.MARKETED),
+    )
+
+
 def prefill_flops(n_params: float, tokens: Quantity) -> Quantity:
     """2·N·tokens. Worked number: 2 × 8.03e9 × 1,000 = 16.06e12 FLOP. Source: Kaplan et al. 2020, section 2.1."""
     return FLOPS_PER_MULTIPLY_ADD * n_params * tokens
 
 
 def decode_step_s(
-    weight_bytes: float,
+    weight_bytes: Quantity,
     n_params: float,
     batch: Quantity,
     peak_flops_per_s: float,
@@ -74,19 +110,19 @@ def total_latency_s(ttft_s: Quantity, tpot_s: Quantity, output_tokens: Quantity)
 
 def rule_of_thumb(deployment: Deployment, batch: int) -> RuleOfThumb:
     """The thirteen numbers of the back-of-envelope for `batch` sequences at a time."""
-    accelerator, precision, workload = deployment.accelerator, deployment.precision, deployment.workload
-    peak, bandwidth = accelerator.peak(precision.compute), accelerator.bandwidth_bytes_per_s
-    n_params = float(count_parameters(deployment.architecture).text)
-    weights = n_params * precision.weights.bytes_per_weight
-    per_sequence = scalar(kv_bytes_per_sequence(deployment.architecture, workload.total_tokens, precision.kv_cache))
+    workload, kv_cache = deployment.workload, deployment.precision.kv_cache
+    inputs = rule_inputs(deployment, batch)
+    n_params, weights = inputs.n_params, inputs.step_weights_bytes
+    peak, bandwidth = inputs.peak_flops_per_s, inputs.bandwidth_bytes_per_s
+    per_sequence = scalar(kv_bytes_per_sequence(deployment.architecture, workload.total_tokens, kv_cache))
     per_token = per_sequence / workload.total_tokens
 
     step = scalar(decode_step_s(weights, n_params, batch, peak, bandwidth))
     kv_step = scalar(decode_step_s(weights, n_params, batch, peak, bandwidth, batch * per_sequence))
     prefill = scalar(prefill_flops(n_params, workload.prompt_tokens))
     # The least a prefill can take is one reading of the weights, however short the prompt is.
-    prefill_s = scalar(time_s(prefill, weights, peak, bandwidth))
-    capacity = scalar(kv_capacity_tokens(accelerator.memory_bytes(MemoryBasis.MARKETED), weights, per_token))
+    prefill_s = scalar(time_s(prefill, inputs.prefill_weights_bytes, peak, bandwidth))
+    capacity = scalar(kv_capacity_tokens(inputs.memory_bytes, inputs.weights_bytes, per_token)) if per_token else inf
     return RuleOfThumb(
         ridge_flops_per_byte=scalar(ridge_flops_per_byte(peak, bandwidth)),
         prefill_flops=prefill,
@@ -98,7 +134,7 @@ def rule_of_thumb(deployment: Deployment, batch: int) -> RuleOfThumb:
         kv_bytes_per_token=per_token,
         kv_step_s=kv_step,
         kv_tokens_per_s=batch / kv_step,
-        kv_capacity_tokens=int(capacity),
-        kv_capacity_users=int(capacity // workload.total_tokens),
+        kv_capacity_tokens=int(min(capacity, MOST_TOKENS)),
+        kv_capacity_users=int(min(capacity, MOST_TOKENS) // workload.total_tokens),
         total_latency_s=scalar(total_latency_s(prefill_s, step, workload.output_tokens)),
     )

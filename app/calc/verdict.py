@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from app.calc.deployment import Deployment
 from app.calc.measure import Measures
@@ -10,6 +11,9 @@ from app.calc.phase import PhaseCost
 from app.calc.roofline import Bound
 
 TIGHT_HEADROOM = 0.10
+ROOF_WORDS = MappingProxyType(
+    {Bound.MEMORY_BANDWIDTH: "memory bandwidth", Bound.COMPUTE: "arithmetic", Bound.INTERCONNECT: "the link"}
+)
 
 
 class State(StrEnum):
@@ -43,7 +47,7 @@ def required_bytes(deployment: Deployment, measures: Measures) -> float:
     """Weights and the cache of the sequences asked for at full length; of one, where as many as fit were asked for."""
     held = measures.memory
     sequences = 1 if deployment.workload.concurrency is None else held.running_sequences
-    return held.per_gpu.weights_bytes + sequences * held.kv_bytes_per_sequence
+    return held.per_gpu.weights_bytes + sequences * held.gpu_bytes_per_sequence
 
 
 def state_of(deployment: Deployment, measures: Measures) -> State:
@@ -63,21 +67,31 @@ def limiter_of(state: State, measures: Measures) -> Limiter:
         return Limiter.COMPUTE
     decode_s = served.total_latency_s.ceiling - served.ttft_s.ceiling
     phase = measures.decode if decode_s >= served.ttft_s.ceiling else measures.prefill
-    return Limiter.COMPUTE if phase.bound is Bound.COMPUTE else Limiter.MEMORY_BANDWIDTH
+    return Limiter(phase.bound)
 
 
 def verdict(deployment: Deployment, measures: Measures, *, binary: bool = False) -> Verdict:
     """State, limiter and sentence; bytes in the sentence are GiB where `binary`, else GB."""
     state = state_of(deployment, measures)
-    fit = _does_not_fit(deployment, measures, binary) if state is State.DOES_NOT_FIT else _fits(state, measures, binary)
+    fit = (
+        _does_not_fit(deployment, measures, binary)
+        if state is State.DOES_NOT_FIT
+        else _fits(deployment, state, measures, binary)
+    )
     return Verdict(state, limiter_of(state, measures), f"{fit} {_pace(state, measures)}")
 
 
-def _fits(state: State, measures: Measures, binary: bool) -> str:
+def _of_each(deployment: Deployment) -> str:
+    n = deployment.tensor_parallel
+    return "" if n == 1 else f" on each of {n:,} GPUs"
+
+
+def _fits(deployment: Deployment, state: State, measures: Measures, binary: bool) -> str:
     held = measures.memory
     word = "Fits" if state is State.FITS else "Fits, but tight"
     used, card = (quantity(b, "B", 3, binary=binary) for b in (held.needed_bytes, held.per_gpu.capacity_bytes))
-    return f"{word}: {used} of {card} in use, room for {_count(held.max_concurrency, 'full-length sequence')}."
+    where = _of_each(deployment)
+    return f"{word}: {used} of {card} in use{where}, room for {_count(held.max_concurrency, 'full-length sequence')}."
 
 
 def _does_not_fit(deployment: Deployment, measures: Measures, binary: bool) -> str:
@@ -89,14 +103,14 @@ def _does_not_fit(deployment: Deployment, measures: Measures, binary: bool) -> s
     weights, budget = held.per_gpu.weights_bytes, held.budget_bytes
     if weights > budget:
         return (
-            f"Does not fit: the weights alone take {written(weights)}, {written(weights - budget)} more than the "
-            f"{written(budget)} the engine may use."
+            f"Does not fit: the weights alone take {written(weights)}{_of_each(deployment)}, "
+            f"{written(weights - budget)} more than the {written(budget)} the engine may use."
         )
     needed = required_bytes(deployment, measures)
     wanted = _count(deployment.workload.concurrency or 1, "sequence")
     tokens = f"{deployment.workload.total_tokens:,} tokens"
     return (
-        f"Does not fit: the weights and {wanted} of {tokens} need {written(needed)}, "
+        f"Does not fit: the weights and {wanted} of {tokens} need {written(needed)}{_of_each(deployment)}, "
         f"{written(needed - budget)} more than the {written(budget)} the engine may use; "
         f"room for {held.max_concurrency:,}."
     )
@@ -113,7 +127,7 @@ def _pace(state: State, measures: Measures) -> str:
 
 
 def _roof(phase: PhaseCost) -> str:
-    return "arithmetic" if phase.bound is Bound.COMPUTE else "memory bandwidth"
+    return ROOF_WORDS[phase.bound]
 
 
 def _count(n: int, noun: str) -> str:

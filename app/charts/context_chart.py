@@ -22,12 +22,12 @@ def context_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
     top = max(LEAST_TOP, limit or 0, 2 * total)
     start = min(256, total)
     context = np.unique(np.rint(np.geomspace(start, top, 25))).astype(float)
-    one = np.asarray(kv_bytes_per_sequence(deployment.architecture, context, deployment.precision.kv_cache))
+    one = np.asarray(kv_bytes_per_sequence(deployment.rank_architecture, context, deployment.precision.kv_cache))
     running, pool = held.running_sequences, held.per_gpu.kv_pool_bytes
     traces = [_line(context, one / scale, "One sequence", "one", "solid", unit)]
     if running > 1:
         traces.append(_line(context, running * one / scale, f"All {running:,}", "decode", "solid", unit))
-    traces.append(_here(total, running * held.kv_bytes_per_sequence / scale, unit))
+    traces.append(_here(total, running * held.gpu_bytes_per_sequence / scale, unit))
     bottom, highest = float(one[0]) / scale, running * float(one[-1]) / scale
     shapes = [vertical(limit, "muted", "dot")] if limit else []
     labels = []
@@ -118,10 +118,11 @@ def _pool_line(size: float) -> dict[str, Any]:
 
 def _summary(evaluation: Evaluation, *, binary: bool) -> str:
     held = evaluation.measures.memory
-    one = quantity(held.kv_bytes_per_sequence, "B", 3, binary=binary)
+    one = quantity(held.gpu_bytes_per_sequence, "B", 3, binary=binary)
     tokens, running = evaluation.deployment.workload.total_tokens, held.running_sequences
     who = "the sequence" if running == 1 else f"each of {running:,} sequences"
-    text = f"A sequence of {tokens:,} tokens holds {one} of cache."
+    where = "" if evaluation.deployment.tensor_parallel == 1 else " on each GPU"
+    text = f"A sequence of {tokens:,} tokens holds {one} of cache{where}."
     if held.max_context_tokens < 1:
         return f"{text} The card has no room for a cache."
     return f"{text} In the pool {who} could grow to {held.max_context_tokens:,} tokens."

@@ -7,7 +7,8 @@ from app.calc.dtypes import Dtype
 from app.calc.evaluation import Evaluation
 from app.calc.notation import quantity, significant
 from app.calc.phase import PhaseCost
-from app.calc.roofline import Bound, attainable_flops_per_s, ridge_flops_per_byte
+from app.calc.roofline import attainable_flops_per_s, ridge_flops_per_byte
+from app.calc.verdict import ROOF_WORDS
 from app.charts.figure import Chart, layout, log_axis, note, table_of, vertical
 from app.charts.plain import plain
 from app.charts.series import LANDMARKS, BatchSeries, batch_series
@@ -157,7 +158,7 @@ def _marked(series: BatchSeries) -> list[tuple[float, float, float, float]]:
 
 def _summary(prefill: PhaseCost, decode: PhaseCost, ridge: float) -> str:
     def side(cost: PhaseCost) -> str:
-        roof = "arithmetic" if cost.bound is Bound.COMPUTE else "memory bandwidth"
+        roof = ROOF_WORDS[cost.bound]
         return f"{significant(cost.intensity_flops_per_byte, 3)} FLOP/B, bound by {roof}"
 
     return f"Prefill: {side(prefill)}. Decode: {side(decode)}. The ridge is at {significant(ridge, 4)} FLOP/B."

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from app.calc.coverage import step_weight_bytes
 from app.calc.evaluation import Evaluation
-from app.calc.operators import FLOPS_PER_MULTIPLY_ADD, decode_operators
-from app.calc.parameters import count_parameters
+from app.calc.layers.parts import FLOPS_PER_MULTIPLY_ADD
+from app.calc.operators import decode_operators
 from app.calc.phase import ceiling_s
-from app.calc.rule_of_thumb import decode_step_s
+from app.calc.rule_of_thumb import decode_step_s, rule_inputs
 
 Values = NDArray[np.float64]
 LEAST_TOP = 1024
@@ -31,11 +32,9 @@ class BatchSeries:
 def batch_series(evaluation: Evaluation, count: int = 33) -> BatchSeries:
     """`count` batches, evenly apart on a log scale, past the largest that matters: ridge, capacity or the one asked."""
     deployment, held = evaluation.deployment, evaluation.measures.memory
-    accelerator, weights = deployment.accelerator, deployment.precision.weights
-    params = float(count_parameters(deployment.architecture).text)
-    peak = accelerator.peak(deployment.precision.compute)
-    weight_bytes = params * weights.bytes_per_weight
-    ridge_batch = weight_bytes / accelerator.bandwidth_bytes_per_s * peak / (FLOPS_PER_MULTIPLY_ADD * params)
+    accelerator, inputs = deployment.accelerator, rule_inputs(deployment, held.running_sequences)
+    params, peak, bandwidth = inputs.n_params, inputs.peak_flops_per_s, inputs.bandwidth_bytes_per_s
+    ridge_batch = inputs.weights_bytes / bandwidth * peak / (FLOPS_PER_MULTIPLY_ADD * params)
     top = max(LEAST_TOP, 2 * held.max_concurrency, 2 * held.running_sequences, min(2 * ridge_batch, 1e5))
     batch = np.unique(np.rint(np.geomspace(1, top, count)))
     landmarks = [mark for mark in LANDMARKS if mark < top]
@@ -45,5 +44,6 @@ def batch_series(evaluation: Evaluation, count: int = 33) -> BatchSeries:
     step = np.asarray(ceiling_s(operators, accelerator), dtype=float)
     flops = np.sum([np.broadcast_to(op.flops, batch.shape) for op in operators], axis=0)
     moved = np.sum([np.broadcast_to(op.bytes, batch.shape) for op in operators], axis=0)
-    alone = decode_step_s(weight_bytes, params, batch, peak, accelerator.bandwidth_bytes_per_s)
+    read = step_weight_bytes(deployment.architecture, deployment.precision.weights, batch)
+    alone = decode_step_s(read, params, batch, peak, bandwidth)
     return BatchSeries(batch, step, flops / moved, flops / step, np.asarray(alone, dtype=float), ridge_batch)

@@ -4,18 +4,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.calc.evaluation import Evaluation
+from app.calc.layers.parts import OperatorName
 from app.calc.notation import quantity, significant
-from app.calc.operators import OperatorName
 from app.calc.phase import PhaseCost
 from app.charts.figure import Chart, axis, layout, table_of
 
 # What moves or computes together, told apart by colour and order.
 PARTS: Mapping[str, tuple[str, tuple[OperatorName, ...]]] = {
-    "Feed-forward": ("ffn", (OperatorName.GATE_UP, OperatorName.DOWN)),
-    "Attention matrices": ("weights", (OperatorName.QKV, OperatorName.OUTPUT)),
-    "Cache: scores, values": ("cache", (OperatorName.ATTENTION,)),
+    "Feed-forward": ("ffn", (OperatorName.GATE_UP, OperatorName.DOWN, OperatorName.SHARED_EXPERTS)),
+    "Experts": ("experts", (OperatorName.ROUTER, OperatorName.EXPERTS)),
+    "Attention matrices": (
+        "weights",
+        (OperatorName.QKV, OperatorName.LATENT_UP, OperatorName.COMPRESSOR, OperatorName.OUTPUT),
+    ),
+    "Cache: scores, values": ("cache", (OperatorName.ATTENTION, OperatorName.INDEXER)),
+    "State": ("state", (OperatorName.CONVOLUTION, OperatorName.STATE)),
     "Head": ("head", (OperatorName.HEAD,)),
-    "Other": ("outside", (OperatorName.EMBEDDING, OperatorName.NORMS)),
+    "Between GPUs": ("link", (OperatorName.ALL_REDUCE,)),
+    "Other": ("outside", (OperatorName.EMBEDDING, OperatorName.NORMS, OperatorName.SIDE_PATHS)),
 }
 
 
@@ -39,6 +45,8 @@ def time_chart(evaluation: Evaluation) -> Chart:
     for name, (role, operators) in PARTS.items():
         in_decode = _share(evaluation.measures.decode, operators)
         in_prefill = _share(evaluation.measures.prefill, operators)
+        if not in_decode and not in_prefill:
+            continue
         written = [quantity(in_decode * tpot, "s", 3) + " a step", quantity(in_prefill * ttft, "s", 3), None]
         traces.append(_bar(name, role, [in_decode, in_prefill, None], rows, written))
         table += [

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from app.calc.accelerator import Accelerator, MemoryBasis
-from app.calc.architecture import Architecture, Attention, FeedForward, LayerGroup, QkNorm
+from app.calc.architecture import Architecture, LayerGroup
 from app.calc.broadcast import Quantity
 from app.calc.deployment import Deployment, Engine, Precision, Workload
 from app.calc.dtypes import Dtype, WeightFormat
-from tests.factories import shipped_catalog
+from app.calc.layers.dense import DenseFeedForward
+from app.calc.layers.grouped_attention import GroupedAttention, QkNorm
+from tests.factories import precision, shipped_catalog
 
 repeatable = settings(deadline=None, derandomize=True, max_examples=60)
 
@@ -27,11 +29,11 @@ def at(quantity: Quantity, shape: tuple[int, ...], index: tuple[int, ...]) -> fl
     return float(np.broadcast_to(cast("NDArray[np.float64]", quantity), shape)[index])
 
 
-def attentions(windows: st.SearchStrategy[int | None] | None = None) -> st.SearchStrategy[Attention]:
+def attentions(windows: st.SearchStrategy[int | None] | None = None) -> st.SearchStrategy[GroupedAttention]:
     heads = st.sampled_from([(1, 1), (4, 1), (6, 3), (8, 8), (32, 8), (71, 1)])
     return st.builds(
-        lambda heads, head_dim, window, qkv_bias, output_bias, qk_norm: Attention(
-            heads[0], heads[1], head_dim, window, qkv_bias, output_bias, qk_norm
+        lambda heads, head_dim, window, qkv_bias, output_bias, qk_norm: GroupedAttention(
+            heads[0], heads[1], head_dim, None, window, None, qkv_bias, output_bias, qk_norm
         ),
         heads,
         st.sampled_from([1, 16, 64, 96, 128, 256]),
@@ -42,12 +44,16 @@ def attentions(windows: st.SearchStrategy[int | None] | None = None) -> st.Searc
     )
 
 
+def _alone(block: DenseFeedForward) -> tuple[DenseFeedForward, ...]:
+    return (block,)
+
+
 def architectures(windows: st.SearchStrategy[int | None] | None = None) -> st.SearchStrategy[Architecture]:
     group = st.builds(
         LayerGroup,
         count=st.integers(1, 90),
-        attention=attentions(windows),
-        feed_forward=st.builds(FeedForward, st.integers(1, 60_000), st.booleans(), st.booleans()),
+        mixer=attentions(windows),
+        feed_forwards=st.builds(DenseFeedForward, st.integers(1, 60_000), st.booleans(), st.booleans()).map(_alone),
         norms=st.integers(1, 4),
     )
     return st.builds(
@@ -87,7 +93,7 @@ def accelerators() -> st.SearchStrategy[Accelerator]:
 
 def precisions() -> st.SearchStrategy[Precision]:
     caches = [dtype for dtype in Dtype if dtype is not Dtype.TF32]
-    return st.builds(Precision, st.sampled_from(WeightFormat), st.sampled_from(caches), st.sampled_from(Dtype))
+    return st.builds(precision, st.sampled_from(WeightFormat), st.sampled_from(caches), st.sampled_from(Dtype))
 
 
 def workloads(concurrency: st.SearchStrategy[int | None] | None = None) -> st.SearchStrategy[Workload]:

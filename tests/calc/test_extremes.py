@@ -9,7 +9,7 @@ import pytest
 from app.answer import Answer, answer
 from app.calc.dtypes import Dtype, WeightFormat
 from app.document import document
-from app.resolve import ScenarioError
+from app.refusal import ScenarioError
 from app.scenario import Scenario
 from app.strict_json import dumps
 from tests.factories import custom_card, scenario, shipped_catalog

@@ -10,7 +10,7 @@ import pytest
 
 from app.calc.accelerator import MemoryBasis
 from app.calc.dtypes import Dtype
-from app.calc.kv_cache import kv_bytes_per_sequence, layer_kv_bytes_per_token
+from app.calc.kv_cache import kv_bytes_per_sequence
 from app.calc.parameters import count_parameters, weight_bytes
 from app.calc.roofline import Bound, attainable_flops_per_s, ridge_flops_per_byte, time_s
 from app.calc.rule_of_thumb import (
@@ -115,8 +115,8 @@ def test_512_users_take_8_31_ms_a_step_61_600_tokens_a_second_120_each() -> None
 
 
 def test_a_token_of_cache_is_128_kib() -> None:
-    (group,) = llama_3_1_8b().layers
-    assert 32 * layer_kv_bytes_per_token(group, Dtype.BF16) == 2 * 32 * 8 * 128 * 2 == 131_072 == 128 * 2**10
+    token = kv_bytes_per_sequence(llama_3_1_8b(), 1, Dtype.BF16)
+    assert token == 2 * 32 * 8 * 128 * 2 == 131_072 == 128 * 2**10
     assert rule(1).kv_bytes_per_token == 131_072
 
 
@@ -170,4 +170,4 @@ def test_a_model_larger_than_the_card_leaves_room_for_no_token() -> None:
 
 
 def test_bounds_are_named_as_clients_know_them() -> None:
-    assert [bound.value for bound in Bound] == ["memory_bandwidth", "compute"]
+    assert [bound.value for bound in Bound] == ["memory_bandwidth", "compute", "interconnect"]

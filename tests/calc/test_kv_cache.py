@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from app.calc.architecture import Architecture
 from app.calc.dtypes import Dtype
-from app.calc.kv_cache import cached_tokens, kv_bytes_per_sequence, layer_kv_bytes_per_token, longest_context
+from app.calc.kv_cache import cache_shape, kv_bytes_per_sequence, longest_context
 from app.calc.rule_of_thumb import decode_step_s, total_latency_s
 from tests.calc.strategies import architectures, array, at, catalog_architectures, repeatable
 from tests.factories import interleaved, llama_3_1_8b
@@ -18,19 +18,22 @@ tokens = st.integers(0, 10**7)
 
 
 def cache_layer_by_layer(architecture: Architecture, n: int, kv_cache: Dtype) -> float:
-    """Every layer on its own: a key and a value for each KV head and each token that is kept."""
+    """Every layer on its own: its rows for each token that is kept, and its state."""
     held = 0.0
     for group in architecture.layers:
-        kept = n if group.attention.window is None else min(n, group.attention.window)
-        for _ in range(group.count):
-            held += 2 * group.attention.n_kv_heads * group.attention.head_dim * kv_cache.bits / 8 * kept
+        for _ in range(group.count if group.mixer else 0):
+            assert group.mixer is not None
+            for row in group.mixer.cache():
+                held += row.width * kv_cache.bits / 8 * float(row.span.kept(float(n))) / row.compression
+            held += sum(state.elements * state.dtype.bits / 8 for state in group.mixer.state())
     return held
 
 
 @repeatable
 @given(models, tokens, caches)
 def test_the_cache_is_the_sum_over_the_layers(architecture: Architecture, n: int, kv_cache: Dtype) -> None:
-    assert kv_bytes_per_sequence(architecture, n, kv_cache) == cache_layer_by_layer(architecture, n, kv_cache)
+    by_layer = cache_layer_by_layer(architecture, n, kv_cache)
+    assert kv_bytes_per_sequence(architecture, n, kv_cache) == pytest.approx(by_layer, rel=1e-12)
 
 
 @repeatable
@@ -41,9 +44,8 @@ def test_the_cache_of_an_array_is_that_of_its_elements(
     table = kv_bytes_per_sequence(architecture, array(contexts).reshape(1, -1), kv_cache)
     for i, n in enumerate(contexts):
         assert at(table, (1, len(contexts)), (0, i)) == kv_bytes_per_sequence(architecture, n, kv_cache)
-        for group in architecture.layers:
-            kept = cached_tokens(group, array(contexts))
-            assert at(kept, (len(contexts),), (i,)) == cached_tokens(group, n)
+        for term in cache_shape(architecture).terms:
+            assert at(term.span.kept(array(contexts)), (len(contexts),), (i,)) == term.span.kept(n)
 
 
 @repeatable
@@ -65,8 +67,11 @@ def test_the_longest_context_holds_at_n_and_not_at_n_plus_1(
 ) -> None:
     limit = longest_context(architecture, given_bytes, kv_cache)
     if limit is None:
-        assert all(group.attention.window for group in architecture.layers)
+        assert all(term.span.saturates_at < 10**12 for term in cache_shape(architecture).terms)
         assert kv_bytes_per_sequence(architecture, 10**12, kv_cache) <= given_bytes
+        return
+    if given_bytes < cache_shape(architecture).state_bytes:
+        assert limit.tokens == 0
         return
     assert kv_bytes_per_sequence(architecture, limit.tokens, kv_cache) <= given_bytes
     assert kv_bytes_per_sequence(architecture, limit.tokens + 1, kv_cache) > given_bytes
@@ -122,8 +127,7 @@ def test_no_memory_holds_no_token() -> None:
 def test_a_token_of_llama_3_1_8b_takes_two_bytes_an_element_or_what_the_format_takes(
     kv_cache: str, per_token: int
 ) -> None:
-    (group,) = llama_3_1_8b().layers
-    assert 32 * layer_kv_bytes_per_token(group, Dtype(kv_cache)) == per_token
+    assert kv_bytes_per_sequence(llama_3_1_8b(), 1, Dtype(kv_cache)) == per_token
 
 
 @repeatable

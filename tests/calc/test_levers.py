@@ -15,7 +15,7 @@ from app.calc.levers import MOST_LEVERS, WORTH_IT, Lever, levers
 from app.calc.measure import measure
 from app.calc.verdict import State
 from app.catalog.accelerators import Confidence, Status
-from app.resolve import ScenarioError
+from app.refusal import ScenarioError
 from app.scenario import Scenario
 from tests.factories import answer_to, custom_card, deployment, h100_sxm, merge_patch, shipped_catalog, workload
 
@@ -140,6 +140,10 @@ def single_changes(before: Answer) -> Iterator[dict[str, Any]]:
     if 1 <= prompt < before.scenario.workload.prompt_tokens:
         yield {"workload": {"prompt_tokens": prompt}}
     here = before.accelerator
+    if before.scenario.engine.kv_pool_bytes is None:
+        for ranks in (2, 4, 8):
+            if ranks > before.scenario.parallelism.tensor:
+                yield {"hardware": {"count": ranks}, "parallelism": {"tensor": ranks}}
     if here is not None and before.scenario.engine.kv_pool_bytes is None:  # measured here, unknown there
         for record in shipped_catalog().accelerators.values():
             on_sale = record.status is Status.RELEASED and record.confidence is not Confidence.C
@@ -160,7 +164,7 @@ def test_what_does_not_fit_gets_a_lever_that_makes_it_fit_when_one_exists(name: 
         narrower = change.get("precision", {})
         if "kv_cache" in narrower and before.scenario.precision.kv_cache.bits <= 8:
             return False
-        bits = before.scenario.precision.weights.layout.element.bits
+        bits = before.evaluation.deployment.precision.weights.narrowest.element.bits
         if "weights" in narrower and bits <= (8 if narrower["weights"] == "fp8" else 4):
             return False
         try:
@@ -242,7 +246,7 @@ def faster(name: str, factor: float, memory_gb: float = 80) -> Accelerator:
 
 def next_card(asked: Deployment, *cards: Accelerator) -> str | None:
     found = [
-        lever.change["hardware"]["id"] for lever in levers(asked, measure(asked), cards) if "hardware" in lever.change
+        lever.change["hardware"]["id"] for lever in levers(asked, measure(asked), cards) if "id" in lever.change.get("hardware", {})
     ]
     return found[0] if found else None
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from app.calc.accelerator import MemoryBasis
 from app.calc.deployment import Deployment, Engine
 from app.calc.dtypes import Dtype, WeightFormat
-from app.calc.kv_cache import kv_bytes_per_sequence
+from app.calc.kv_cache import cache_shape, kv_bytes_per_sequence
 from app.calc.measure import measure
 from app.calc.memory import kv_pool_bytes, memory, whole_sequences
 from app.calc.parameters import count_parameters, weight_bytes
 from app.calc.verdict import Limiter, State, limiter_of, required_bytes, state_of, verdict
 from tests.calc.strategies import deployments, engines, repeatable
-from tests.factories import BF16, deployment, engine, h100_sxm, interleaved, workload
+from tests.factories import BF16, deployment, engine, h100_sxm, interleaved, precision, workload
 
 REPORTED = 81_559 * 2**20
 unmeasured = engines(pools=st.none())
@@ -121,6 +121,9 @@ def test_all_running_sequences_together_reach_the_longest_context_and_not_one_to
         return
     kv_cache, n = asked.precision.kv_cache, held.max_context_tokens
     share = held.per_gpu.kv_pool_bytes / held.running_sequences
+    if share < cache_shape(asked.architecture).state_bytes:
+        assert n == 0  # not even the states fit
+        return
     assert kv_bytes_per_sequence(asked.architecture, n, kv_cache) <= share * (1 + 1e-12)
     assert kv_bytes_per_sequence(asked.architecture, n + 1, kv_cache) > share * (1 - 1e-12)
 
@@ -194,7 +197,7 @@ def test_the_sentence_is_two_sentences_that_begin_with_the_state(asked: Deployme
             "to each of 310 users.",
         ),
         (
-            deployment(precision=replace(BF16, weights=WeightFormat.FP32), engine=engine(0.3)),
+            deployment(precision=precision(WeightFormat.FP32), engine=engine(0.3)),
             "Does not fit: the weights alone take 32.1 GB, 6.46 GB more than the 25.7 GB the engine may use. "
             "If it did, decode would be bound by memory bandwidth: at best 82.7 tokens/s to each of 64 users.",
         ),

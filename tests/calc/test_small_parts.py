@@ -8,14 +8,13 @@ import pytest
 from app.calc.accelerator import Accelerator, MemoryBasis, UnknownPeakError
 from app.calc.broadcast import floor, maximum, minimum, scalar
 from app.calc.cost import cost, joules_per_token, usd_per_million_tokens
-from app.calc.deployment import Precision
 from app.calc.dtypes import Dtype, WeightFormat
 from app.calc.evaluation import evaluate
 from app.calc.measure import measure
 from app.calc.notices import notices
 from app.calc.serving import output_tokens_per_s, residency_s
 from app.calc.version import FORMULA_VERSION
-from tests.factories import deployment, engine, h100_sxm, workload
+from tests.factories import deployment, engine, h100_sxm, precision, workload
 
 
 def test_numbers_stay_plain_and_arrays_go_element_by_element() -> None:
@@ -37,7 +36,7 @@ def test_a_rate_that_is_not_published_is_refused_by_name() -> None:
     with pytest.raises(UnknownPeakError, match="known rates: none"):
         Accelerator("x", "X", 1e9, None, 1e9).peak(Dtype.BF16)
     with pytest.raises(UnknownPeakError):
-        evaluate(deployment(precision=Precision(WeightFormat.INT4, Dtype.BF16, Dtype.INT4)))
+        evaluate(deployment(precision=precision(WeightFormat.INT4, Dtype.BF16, Dtype.INT4)))
 
 
 def test_memory_is_what_the_driver_reports_else_what_is_marketed() -> None:
@@ -89,7 +88,7 @@ def test_a_batch_stays_for_the_longer_of_one_answer_and_the_arithmetic_of_all() 
 def test_what_is_not_quantized_is_computed_in_16_bits_or_more(
     compute: str, kv_cache: str, wide: str, attention: str
 ) -> None:
-    asked = deployment(precision=Precision(WeightFormat.FP8, Dtype(kv_cache), Dtype(compute)))
+    asked = deployment(precision=precision(WeightFormat.FP8, Dtype(kv_cache), Dtype(compute)))
     assert (asked.wide_dtype, asked.attention_dtype) == (Dtype(wide), Dtype(attention))
 
 

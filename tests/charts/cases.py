@@ -95,6 +95,14 @@ def answers() -> Mapping[str, Answer]:
         "measured pool, small": answer_to(engine={"kv_pool_bytes": 1e9}),
         "least share": answer_to(engine={"memory_utilization": 0.01}),
         "marketed memory": answer_to(memory_basis="marketed"),
+        "experts on eight cards": answer_to("deepseek-v3", "h200-sxm", parallelism={"tensor": 8}),
+        "eight cards without a known link": answer_to(
+            "llama-3.1-70b", _own(memory_gb=24), parallelism={"tensor": 8}, precision={"weights": "int4"}
+        ),
+        "states beside a cache": answer_to("qwen3-next-80b-a3b", "h200-sxm", precision={"weights": "fp8"}),
+        "chunks": answer_to("llama-4-scout", "b200-sxm", workload=workload(20_000, 1_000, 4)),
+        "compressed rows": answer_to("deepseek-v4-flash", "b200-sxm", workload=workload(100_000, 1_000, 4)),
+        "a mixer or a block a layer": answer_to("nemotron-3-nano-30b-a3b", workload=workload(users=1)),
     }
     return {**usual, **extreme_answers()}
 

@@ -1,0 +1,1 @@
+"""Layer kinds: one module each, all described in the vocabulary of `parts`."""

@@ -1,0 +1,116 @@
+"""Multi-head latent attention (MLA): one compressed row a token for all heads, absorbed in decode, expanded in prefill.
+
+Source: DeepSeek-V2, arXiv 2405.04434, sections 2.1 and C; dimensions named as in its config.json.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from app.calc.broadcast import Quantity, indicator
+from app.calc.layers.parts import (
+    FLOPS_PER_MULTIPLY_ADD,
+    FLOPS_PER_NORM_ELEMENT,
+    CacheRows,
+    OperatorName,
+    Run,
+    State,
+    WeightGroup,
+    Weights,
+    Work,
+    Working,
+    matrix,
+    share,
+    vector,
+)
+from app.calc.layers.span import FULL, Span
+
+
+@dataclass(frozen=True, slots=True)
+class LatentAttention:
+    """`q_rank` None projects queries in one matrix. `gated` multiplies the output by a gate as wide as it."""
+
+    n_heads: int
+    kv_rank: int
+    nope_dim: int
+    rope_dim: int
+    v_dim: int
+    q_rank: int | None = None
+    gated: bool = False
+
+    @property
+    def label(self) -> str:
+        """MLA."""
+        return "MLA"
+
+    @property
+    def row_width(self) -> int:
+        """Elements cached for a token: the latent and its rotary part, once for all heads."""
+        return self.kv_rank + self.rope_dim
+
+    def weights(self, hidden_size: int) -> tuple[Weights, ...]:
+        """Down and up projections of queries and of the latent, and the output projection.
+
+        Worked number: a layer of DeepSeek-V3 has 187,107,328: 11,010,048 + 37,748,736 for the query, 4,128,768 down
+        and 16,777,216 up for keys and values, 117,440,512 out, and norms of 1,536 + 512.
+        """
+        group = WeightGroup.ATTENTION
+        per_head = self.nope_dim + self.rope_dim
+        if self.q_rank is None:
+            query, norm = hidden_size * self.n_heads * per_head, self.kv_rank
+        else:
+            query = self.q_rank * (hidden_size + self.n_heads * per_head)
+            norm = self.kv_rank + self.q_rank
+        gate = hidden_size * self.n_heads * self.v_dim if self.gated else 0
+        return (
+            matrix(OperatorName.QKV, group, query + hidden_size * self.row_width + gate),
+            *vector(OperatorName.NORMS, group, norm, FLOPS_PER_NORM_ELEMENT * norm),
+            matrix(OperatorName.LATENT_UP, group, self._up_params),
+            matrix(OperatorName.OUTPUT, group, self.n_heads * self.v_dim * hidden_size),
+        )
+
+    @property
+    def _up_params(self) -> int:
+        return self.kv_rank * self.n_heads * (self.nope_dim + self.v_dim)
+
+    def cache(self) -> tuple[CacheRows, ...]:
+        """One latent row a token. Worked number: 512 + 64 = 576 elements for DeepSeek-V3."""
+        parts = (("r", "width of the latent", self.kv_rank), ("p", "width of its rotary part", self.rope_dim))
+        return (CacheRows("latent", self.row_width, FULL, working=Working("{L} × (r + p)", parts)),)
+
+    def state(self) -> tuple[State, ...]:
+        """None."""
+        return ()
+
+    def work(self, run: Run) -> tuple[Work, ...]:
+        """Scores and values over everything."""
+        return self.attend(run, FULL)
+
+    def attend(self, run: Run, span: Span) -> tuple[Work, ...]:
+        """Scores and values over what `span` shows.
+
+        Decode is absorbed: queries are moved into the latent space, so a pair costs 2·H·(r + p) for the score and
+        2·H·r for the value, and the latent row is read once for all heads. Prefill is expanded: a pair costs
+        2·H·(n + p) and 2·H·v. Pairs with cached latents are the cheaper of the two: absorbed, or expanded after those
+        latents went through the up projection as well.
+        """
+        heads, read = FLOPS_PER_MULTIPLY_ADD * self.n_heads, self.row_width * run.rows_read(span)
+        absorbed, expanded = (
+            heads * (self.row_width + self.kv_rank),
+            heads * (self.nope_dim + self.rope_dim + self.v_dim),
+        )
+        pairs = run.pairs(span)
+        if run.is_decode:
+            return (Work(OperatorName.ATTENTION, absorbed * pairs, read),)
+        own = run.sequences * span.pairs(run.new_tokens)
+        others = pairs - own
+        up: Quantity = FLOPS_PER_MULTIPLY_ADD * self._up_params * run.sequences * span.reach(run.cached_tokens)
+        is_expanded = indicator(up + expanded * others <= absorbed * others)
+        per_other = absorbed + (expanded - absorbed) * is_expanded
+        return (
+            Work(OperatorName.LATENT_UP, up * is_expanded),
+            Work(OperatorName.ATTENTION, expanded * own + per_other * others, read),
+        )
+
+    def split(self, ranks: int) -> Self:
+        """Heads divided. Down projections and the cached latent are on every GPU: they belong to no head."""
+        return replace(self, n_heads=share(self.n_heads, ranks, "attention heads"))
