@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from app.calc.accelerator import Accelerator
 from app.calc.architecture import Architecture
+from app.calc.weight_plan import WeightPlan
 from app.catalog.accelerators import AcceleratorRecord, load_accelerators
 from app.catalog.engines import EngineRecord, load_engines
 from app.catalog.models import ModelRecord, load_models
@@ -18,12 +19,13 @@ VERSION_DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Models, accelerators and engines by id; `architectures` and `devices` are the same for the calculators."""
+    """Models, accelerators and engines by id; `architectures`, `plans` and `devices` are for the calculators."""
 
     models: Mapping[str, ModelRecord]
     accelerators: Mapping[str, AcceleratorRecord]
     engines: Mapping[str, EngineRecord]
     architectures: Mapping[str, Architecture]
+    plans: Mapping[str, WeightPlan]
     devices: Mapping[str, Accelerator]
     version: str
 
@@ -40,6 +42,7 @@ def load_catalog() -> Catalog:
         accelerators=accelerators,
         engines=load_engines(),
         architectures=MappingProxyType({id_: record.architecture for id_, record in models.items()}),
+        plans=MappingProxyType({id_: record.native_plan for id_, record in models.items()}),
         devices=MappingProxyType({id_: record.accelerator for id_, record in accelerators.items()}),
         version=catalog_version(sorted(DATA_FOLDER.rglob("*.toml"))),
     )

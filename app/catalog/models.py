@@ -1,18 +1,23 @@
 """The model catalog: TOML files read into checked, immutable records."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
-from app.calc.architecture import Architecture, LayerGroup
+from app.calc.architecture import Architecture, LayerGroup, MultiTokenPrediction, SidePath
 from app.calc.parameters import count_parameters
+from app.calc.weight_plan import WeightPlan
+from app.catalog.checkpoints import Checkpoint
 from app.catalog.errors import Place
 from app.catalog.rows import read_catalog
 
 DATA_FOLDER = Path(__file__).resolve().parent / "data" / "models"
 TOLERANCE = 1e-4  # of the stated total; a row that is further off must give its reason
+_RUN = re.compile(r"([a-z]+)(?:\*([0-9]{1,6}))?")
 
 
 class Confidence(StrEnum):
@@ -22,14 +27,28 @@ class Confidence(StrEnum):
     MEDIUM = "medium"
 
 
+class ActiveConvention(StrEnum):
+    """What a vendor counts as active: every weight a token meets, all but the embedding, or neither it nor the head."""
+
+    ALL = "all weights"
+    WITHOUT_EMBEDDING = "without the input embedding"
+    WITHOUT_EMBEDDINGS = "without embedding and head"
+
+
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """The published parameter total, what kind of figure it is, and what it counts beside loaded weights."""
+    """The published parameter total, what kind of figure it is, and what it counts beside loaded weights.
+
+    `active_params` is the vendor's figure, and `active_convention` the way of counting that comes nearest to it.
+    """
 
     params: int
     basis: str
+    counts_mtp: bool = False
     beside_weights: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     deviation_reason: str | None = None
+    active_params: int | None = None
+    active_convention: ActiveConvention | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +63,32 @@ class Shape:
     norm_bias: bool = False
     head_bias: bool = False
     vision_params: int = 0
+    side_paths: tuple[SidePath, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
+class Release:
+    """When the model came out, as exactly as it is known, and where that was read."""
+
+    date: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """The catalog model that this one was made from, and how."""
+
+    base: str
+    link: str
+
+
+@dataclass(frozen=True)
 class ModelRecord:
-    """All facts of one model with their sources."""
+    """All facts of one model with their sources.
+
+    `order` spells the layers from the input up, a letter for each group in the order of `layers`: "aab*10 b" is ten
+    times two layers of the first group and one of the second, then one more. It is left out where it is not known.
+    """
 
     id: str
     name: str
@@ -56,36 +96,75 @@ class ModelRecord:
     hub_id: str
     model_type: str
     confidence: Confidence
-    native_dtype: str
     sources: tuple[str, ...]
     caveats: tuple[str, ...]
     stated: Stated
     shape: Shape
     layers: tuple[LayerGroup, ...]
+    checkpoints: tuple[Checkpoint, ...] = field(metadata={"key": "checkpoint"})
+    order: str | None = None
+    mtp: MultiTokenPrediction | None = None
     same_shape: tuple[str, ...] = ()
+    released: Release | None = None
+    lineage: Lineage | None = None
 
-    @property
+    @cached_property
     def architecture(self) -> Architecture:
-        """The same model for the calculators."""
+        """The same model for the calculators, multi-token prediction not loaded."""
         shape = self.shape
         return Architecture(
             name=self.name,
             hidden_size=shape.hidden_size,
             vocab_size=shape.vocab_size,
             layers=self.layers,
+            order=spelled(self.order) if self.order else (0,) * self.layers[0].count if len(self.layers) == 1 else (),
             tied_embeddings=shape.tied_embeddings,
             max_position=shape.max_position,
             learned_positions=shape.learned_positions,
             norm_bias=shape.norm_bias,
             head_bias=shape.head_bias,
             vision_params=shape.vision_params,
+            side_paths=shape.side_paths,
         )
+
+    @property
+    def architecture_with_mtp(self) -> Architecture:
+        """The same with the multi-token-prediction layers loaded, where it has any."""
+        return replace(self.architecture, mtp=self.mtp)
+
+    @property
+    def native_plan(self) -> WeightPlan:
+        """How the first checkpoint stores its weights."""
+        return self.checkpoints[0].plan(self.architecture)
+
+    @property
+    def stated_parts(self) -> int:
+        """What the stated total should be by our count."""
+        counted = self.architecture_with_mtp if self.stated.counts_mtp else self.architecture
+        return count_parameters(counted).total + sum(self.stated.beside_weights.values())
 
     @property
     def deviation(self) -> float:
         """(recomputed − stated) ÷ stated, what is counted beside weights taken into account."""
-        counted = count_parameters(self.architecture).total + sum(self.stated.beside_weights.values())
-        return (counted - self.stated.params) / self.stated.params
+        return (self.stated_parts - self.stated.params) / self.stated.params
+
+
+def spelled(order: str, most: int = 10_000) -> tuple[int, ...]:
+    """The group of each layer, `most` layers in all.
+
+    Raises:
+        ValueError: the text is no such spelling.
+    """
+    found: list[int] = []
+    for part in order.split():
+        run = _RUN.fullmatch(part)
+        if run is None:
+            raise ValueError(f"{part!r} is no run of layers; write letters and how often, as in aab*10")
+        times = int(run[2] or 1)
+        if len(found) + len(run[1]) * times > most:
+            raise ValueError(f"spells more than {most:,} layers")
+        found += [ord(letter) - ord("a") for letter in run[1]] * times
+    return tuple(found)
 
 
 def load_models(folder: Path = DATA_FOLDER) -> Mapping[str, ModelRecord]:
@@ -98,15 +177,34 @@ def load_models(folder: Path = DATA_FOLDER) -> Mapping[str, ModelRecord]:
 
 
 def _check(record: ModelRecord, place: Place) -> None:
-    for number, group in enumerate(record.layers, start=1):
-        if group.attention.n_heads % group.attention.n_kv_heads:
-            inside = place.inside("layers").item(number).inside("attention")
-            raise inside.refusal("the KV heads do not divide the heads")
     if not record.layers:
         raise place.inside("layers").refusal("a model has layers")
+    if not record.checkpoints:
+        raise place.inside("checkpoint").refusal("a model ships weights in some format")
+    _check_order(record, place.inside("order"))
+    for number, group in enumerate(record.layers, start=1):
+        heads, kv_heads = getattr(group.mixer, "n_heads", 1), getattr(group.mixer, "n_kv_heads", 1)
+        if heads % kv_heads:
+            inside = place.inside("layers").item(number).inside("mixer")
+            raise inside.refusal("the KV heads do not divide the heads")
     if abs(record.deviation) > TOLERANCE and record.stated.deviation_reason is None:
         raise (
             place.inside("stated")
             .inside("params")
             .refusal(f"the dimensions give a total {record.deviation:+.2%} from this, and no deviation_reason is given")
         )
+
+
+def _check_order(record: ModelRecord, place: Place) -> None:
+    if record.order is None:
+        return
+    try:
+        order = spelled(record.order)
+    except ValueError as error:
+        raise place.refusal(str(error)) from error
+    for number, group in enumerate(record.layers):
+        if order.count(number) != group.count:
+            letter = chr(ord("a") + number)
+            raise place.refusal(f"has {order.count(number)} layers {letter!r}, but the group has {group.count}")
+    if len(order) != sum(group.count for group in record.layers):
+        raise place.refusal("names a group that there is not")

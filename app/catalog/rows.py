@@ -1,4 +1,7 @@
-"""TOML rows read into frozen dataclasses. The dataclass is the schema: its annotations are checked, cell by cell."""
+"""TOML rows read into frozen dataclasses. The dataclass is the schema: its annotations are checked, cell by cell.
+
+Where an annotation is a protocol of layer kinds, the cell's `kind` says which of the registered classes it is.
+"""
 
 import math
 import tomllib
@@ -9,6 +12,8 @@ from pathlib import Path
 from types import MappingProxyType, UnionType
 from typing import Any, Protocol, TypeVar, get_args, get_origin
 
+from app.calc.layers.parts import FeedForward, Mixer
+from app.calc.layers.registry import FEED_FORWARDS, MIXERS
 from app.catalog.errors import CatalogError, Place
 
 
@@ -26,6 +31,7 @@ class Row(Protocol):
         ...
 
 
+KINDS: Mapping[type, Mapping[str, type]] = MappingProxyType({Mixer: MIXERS, FeedForward: FEED_FORWARDS})
 MOST = 1e15
 """Larger numbers are a slip of the hand in any unit that the files use."""
 _Row = TypeVar("_Row", bound=Row)
@@ -72,11 +78,15 @@ def _read(file: Path, key: str, kind: type[_Row]) -> Iterator[tuple[_Row, Place]
     for number, raw in enumerate(rows, start=1):
         named = raw.get("id") if isinstance(raw, dict) else None
         place = Place(file, named if isinstance(named, str) and named else f"#{number}")
-        yield _build(kind, raw, place), place
+        yield build(kind, raw, place), place
 
 
-def _build(kind: type[_Kind], raw: object, place: Place) -> _Kind:
-    """An instance of the dataclass from a TOML table that has its fields and no others."""
+def build(kind: type[_Kind], raw: object, place: Place) -> _Kind:
+    """An instance of the dataclass from a table that has its fields and no others.
+
+    Raises:
+        CatalogError: at the cell that is missing, unknown or wrong.
+    """
     known = {f.metadata.get("key", f.name): f for f in fields(kind)}  # type: ignore[arg-type]
     table = _table(raw, known.keys(), place)
     for key, f in known.items():
@@ -98,16 +108,18 @@ def _cell(kind: Any, value: object, place: Place) -> Any:
     """The value as the annotation wants it; nothing is converted but the exact int to float."""
     if isinstance(kind, UnionType):  # "X | None" allows leaving the key out; "float | str" goes by the value
         kind = str if isinstance(value, str) and str in get_args(kind) else get_args(kind)[0]
+    if kind in KINDS:
+        return _of_kind(KINDS[kind], value, place)
     if kind is bool:
         if not isinstance(value, bool):
             raise place.refusal("must be true or false")
         return value
     if kind in (int, float):
         return kind(_number(value, kind, place))
-    if get_origin(kind) is tuple:
+    if get_origin(kind) in (tuple, frozenset):
         if not isinstance(value, list):
             raise place.refusal("must be a list")
-        return tuple(_cell(get_args(kind)[0], one, place.item(n)) for n, one in enumerate(value, start=1))
+        return get_origin(kind)(_cell(get_args(kind)[0], one, place.item(n)) for n, one in enumerate(value, start=1))
     if get_origin(kind) is Mapping:
         names, number = get_args(kind)
         # With plain texts for names any key may stand there; else the members of an enum.
@@ -115,12 +127,22 @@ def _cell(kind: Any, value: object, place: Place) -> Any:
         table = _table(value, known, place)
         return MappingProxyType({names(key): _cell(number, one, place.inside(key)) for key, one in table.items()})
     if not issubclass(kind, str):
-        return _build(kind, value, place)
+        return build(kind, value, place)
     if not isinstance(value, str) or not value.strip():
         raise place.refusal("must be a text, and not an empty one")
     if issubclass(kind, StrEnum) and value not in tuple(kind):
         raise place.refusal(f"{value!r} is none of {', '.join(kind)}")
     return kind(value)
+
+
+def _of_kind(registry: Mapping[str, type], value: object, place: Place) -> Any:
+    """An instance of the class that the cell's `kind` names."""
+    if not isinstance(value, dict):
+        raise place.refusal("must be a table")
+    name = value.get("kind")
+    if not isinstance(name, str) or name not in registry:
+        raise place.inside("kind").refusal(f"{name!r} is none of {', '.join(registry)}")
+    return build(registry[name], {key: cell for key, cell in value.items() if key != "kind"}, place)
 
 
 def _number(value: object, kind: type[int] | type[float], place: Place) -> float:
