@@ -10,7 +10,7 @@ from app.calc.version import FORMULA_VERSION
 from app.catalog.accelerators import AcceleratorRecord, Confidence, Status
 from app.catalog.catalog import Catalog
 from app.catalog.models import ModelRecord
-from app.resolve import resolve
+from app.resolve import Resolved, resolve
 from app.scenario import Scenario
 
 
@@ -42,9 +42,14 @@ def answer(scenario: Scenario, catalog: Catalog) -> Answer:
         evaluation=evaluation,
         model=model,
         accelerator=record,
-        notices=(*evaluation.notices, *_caveats(model, record)),
+        notices=(*evaluation.notices, *_read(resolved), *_caveats(model, record)),
         catalog_version=catalog.version,
     )
+
+
+def _read(resolved: Resolved) -> list[Notice]:
+    """What was assumed in reading a model of one's own."""
+    return [Notice("model_as_read", message) for message in resolved.notices]
 
 
 def _alternatives(record: AcceleratorRecord | None, catalog: Catalog) -> Sequence[Accelerator]:

@@ -93,7 +93,7 @@ def _evaluate(options: argparse.Namespace, _: Settings) -> int:
     from app.answer import answer
     from app.catalog.catalog import load_catalog
     from app.document import document
-    from app.resolve import ScenarioError
+    from app.refusal import ScenarioError
     from app.scenario import Scenario
     from app.strict_json import StrictJsonError, loads
     from app.web.problem import refusals_of

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from app.answer import Answer, answer
 from app.catalog.catalog import Catalog
 from app.document import document, headline
-from app.resolve import ScenarioError
+from app.refusal import ScenarioError
 from app.scenario import Scenario
 from app.store.records import Contents, Saved
 

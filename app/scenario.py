@@ -27,6 +27,18 @@ Whole = Annotated[int, Strict()]
 Real = Annotated[float, Strict()]
 Cache = Literal[Dtype.BF16, Dtype.FP16, Dtype.FP8, Dtype.INT8, Dtype.FP4, Dtype.INT4, Dtype.FP32]
 
+StoredWeights = Literal[
+    WeightFormat.FP32,
+    WeightFormat.BF16,
+    WeightFormat.FP16,
+    WeightFormat.FP8,
+    WeightFormat.INT8,
+    WeightFormat.INT4,
+    WeightFormat.MXFP4,
+    WeightFormat.NVFP4,
+    "native",
+]
+
 
 class Part(BaseModel):
     """Closed, frozen and finite: an unknown key, a NaN or an infinity is refused by name."""
@@ -35,30 +47,44 @@ class Part(BaseModel):
 
 
 class Model(Part):
-    """A model of the catalog by `id`, or a custom one by its Hugging Face `config`."""
+    """A model of the catalog by `id`, or a custom one: by its Hugging Face `config`, or described layer by layer."""
 
     id: Identifier | None = Field(None, description="Catalog id.", examples=["llama-3.1-8b"])
     name: Text | None = Field(None, description="Name of a custom model.")
     config: dict[str, Any] | None = Field(None, description="A Hugging Face config.json, as an object.", max_length=400)
+    quantization: dict[str, Any] | None = Field(
+        None, description="The hf_quant_config.json that lies beside the config, where there is one.", max_length=400
+    )
+    read_as: Identifier | None = Field(
+        None, description="Family to read a config of an unknown model_type as; the import suggests, you confirm."
+    )
+    architecture: dict[str, Any] | None = Field(
+        None, description="A model in the catalog's own terms: shape, groups of layers, kinds.", max_length=40
+    )
+    mtp: Annotated[bool, Strict()] = Field(
+        False, description="Load the multi-token-prediction layers: their weights, and their own cache."
+    )
 
     @model_validator(mode="after")
     def _one_of(self) -> Self:
-        if (self.id is None) == (self.config is None):
-            raise ValueError("Give a catalog id, or a config of your own.")
+        if sum(given is not None for given in (self.id, self.config, self.architecture)) != 1:
+            raise ValueError("Give a catalog id, or a config of your own, or an architecture.")
         if self.id is not None and self.name is not None:
             raise ValueError("A name goes with a config; a catalog model has its own.")
+        if self.config is None and (self.quantization is not None or self.read_as is not None):
+            raise ValueError("quantization and read_as go with a config.")
         return self
 
-    @field_validator("config")
+    @field_validator("config", "quantization", "architecture")
     @classmethod
-    def _is_plain_json(cls, config: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _is_plain_json(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
         """What is stored must come back: no NaN, no infinity, no half character at any depth."""
-        if config is not None:
+        if given is not None:
             try:
-                dumps(config)
+                dumps(given)
             except (TypeError, ValueError, RecursionError) as error:
                 raise ValueError("Must be plain JSON: finite numbers, whole characters.") from error
-        return config
+        return given
 
 
 class CustomAccelerator(Part):
@@ -81,7 +107,13 @@ class Hardware(Part):
 
     id: Identifier | None = Field(None, description="Catalog id.", examples=["h100-sxm-80gb"])
     custom: CustomAccelerator | None = Field(None, description="An accelerator of your own.")
-    count: Whole = Field(1, description="All accelerators of the deployment.", ge=1, le=10**6)
+    count: Whole | None = Field(
+        None,
+        description="All accelerators of the deployment. Left out: those of one replica; the normalised scenario "
+        "writes out how many.",
+        ge=1,
+        le=10**6,
+    )
 
     @model_validator(mode="after")
     def _one_of(self) -> Self:
@@ -93,7 +125,11 @@ class Hardware(Part):
 class Precision(Part):
     """Number formats."""
 
-    weights: WeightFormat = Field(WeightFormat.BF16, description="Format of the layers' matrices; the rest is 16-bit.")
+    weights: StoredWeights | None = Field(
+        None,
+        description="Format of the layers' matrices; the rest is 16-bit. `native` is what the checkpoint ships, "
+        "group by group. Left out: the same; the normalised scenario writes out the format where one name says it.",
+    )
     kv_cache: Cache = Field(Dtype.BF16, description="Element type of the KV cache.")
     compute: Dtype | None = Field(
         None,

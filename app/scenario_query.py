@@ -11,13 +11,14 @@ from enum import Enum
 from typing import Any
 
 from app.calc.dtypes import Dtype
-from app.resolve import Refusal, ScenarioError
+from app.refusal import Refusal, ScenarioError
 from app.scenario import Scenario
 from app.strict_json import StrictJsonError, loads
 
 CUSTOM = "custom"
 MAX_VALUE = 400
 MAX_CONFIG = 20_000
+_FLAGS: Mapping[str, bool] = {"1": True, "0": False, "true": True, "false": False}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
 _REAL = re.compile(r"[+-]?([0-9]{1,60}(\.[0-9]{0,60})?|\.[0-9]{1,60})([eE][+-]?[0-9]{1,3})?")
 
@@ -29,6 +30,7 @@ class Kind(Enum):
     WHOLE = "whole"
     REAL = "real"
     JSON = "json"
+    FLAG = "flag"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,10 @@ FIELDS: tuple[QueryField, ...] = (
     QueryField("model", "model.id", Kind.TEXT),
     QueryField("model_name", "model.name", Kind.TEXT),
     QueryField("config", "model.config", Kind.JSON),
+    QueryField("quant", "model.quantization", Kind.JSON),
+    QueryField("read_as", "model.read_as", Kind.TEXT),
+    QueryField("arch", "model.architecture", Kind.JSON),
+    QueryField("mtp", "model.mtp", Kind.FLAG),
     QueryField("hw", "hardware.id", Kind.TEXT),
     QueryField("hw_name", "hardware.custom.name", Kind.TEXT),
     QueryField("hw_mem", "hardware.custom.memory_gb", Kind.REAL),
@@ -55,8 +61,8 @@ FIELDS: tuple[QueryField, ...] = (
     QueryField("hw_tdp", "hardware.custom.tdp_w", Kind.REAL),
     QueryField("hw_usd", "hardware.custom.usd_per_hour", Kind.REAL),
     QueryField("hw_link", "hardware.custom.link_one_way_gb_per_s", Kind.REAL),
-    QueryField("count", "hardware.count", Kind.WHOLE),
-    QueryField("w", "precision.weights", Kind.TEXT),
+    QueryField("count", "hardware.count", Kind.WHOLE, empty_is_null=True),
+    QueryField("w", "precision.weights", Kind.TEXT, empty_is_null=True),
     QueryField("kv", "precision.kv_cache", Kind.TEXT),
     QueryField("compute", "precision.compute", Kind.TEXT, empty_is_null=True),
     QueryField("tp", "parallelism.tensor", Kind.WHOLE),
@@ -80,6 +86,7 @@ FIELDS: tuple[QueryField, ...] = (
     QueryField("basis", "memory_basis", Kind.TEXT),
 )
 BY_NAME: Mapping[str, QueryField] = {field.name: field for field in FIELDS}
+_OF_A_CUSTOM_MODEL = ("model.config", "model.name", "model.quantization", "model.read_as", "model.architecture")
 # Where a refusal of a whole part is shown: at the field that opens it.
 _NAME_OF_PART = {
     "model": "model",
@@ -122,7 +129,7 @@ def scenario_document(items: Iterable[tuple[str, str]]) -> dict[str, Any]:
             refusals.append(Refusal(field.path, str(error)))
     if values.get("hw") == CUSTOM:
         document.setdefault("hardware", {}).setdefault("custom", {})  # so that each missing figure is asked for by name
-    if values.get("model") == CUSTOM and not values.get("config"):
+    if values.get("model") == CUSTOM and not values.get("config") and not values.get("arch"):
         refusals.append(Refusal("model.config", "Paste the config.json of your model here."))
     if refusals:
         raise ScenarioError(refusals)
@@ -165,7 +172,7 @@ def _is_set_aside(field: QueryField, values: Mapping[str, str]) -> bool:
     """True for the id "custom" itself, and for custom fields beside a catalog id."""
     if field.path in ("model.id", "hardware.id"):
         return values[field.name] == CUSTOM
-    if field.path in ("model.config", "model.name"):
+    if field.path in _OF_A_CUSTOM_MODEL:
         return values.get("model", CUSTOM) != CUSTOM
     if field.path.startswith("hardware.custom."):
         return values.get("hw", CUSTOM) != CUSTOM
@@ -180,6 +187,10 @@ def _read(field: QueryField, text: str) -> Any:
     if field.kind is Kind.JSON:
         return _read_json(text)
     trimmed = text.strip()
+    if field.kind is Kind.FLAG:
+        if trimmed not in _FLAGS:
+            raise ValueError("must be 1 or 0.")
+        return _FLAGS[trimmed]
     if field.kind is Kind.WHOLE:
         if not _WHOLE.fullmatch(trimmed):
             raise ValueError("must be a whole number, written in digits.")
@@ -191,12 +202,14 @@ def _read(field: QueryField, text: str) -> Any:
 
 def _read_json(text: str) -> Any:
     try:
-        return loads(text)
+        return loads(text, constants_are_null=True)
     except StrictJsonError as error:
         raise ValueError(f"is no JSON that is read here: {error}") from error
 
 
 def _write(value: Any) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
     if isinstance(value, dict):
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     if isinstance(value, float):

@@ -11,8 +11,12 @@ class StrictJsonError(ValueError):
     """What is wrong with the text, in words fit for its author. Never repeats the text."""
 
 
-def loads(text: str | bytes) -> Any:
+def loads(text: str | bytes, *, constants_are_null: bool = False) -> Any:
     """The value that `text` stands for.
+
+    Args:
+        text: JSON in UTF-8.
+        constants_are_null: read `NaN` and `Infinity`, which some published configuration files hold, as null.
 
     Raises:
         StrictJsonError: not JSON, or JSON with something that could not be answered in JSON again.
@@ -21,7 +25,10 @@ def loads(text: str | bytes) -> Any:
         # Left to itself the parser would guess UTF-16 and UTF-32 too, and let half characters through in them.
         text = text.decode("utf-8") if isinstance(text, bytes) else text
         value = json.loads(
-            text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object_without_twins
+            text,
+            parse_constant=_null if constants_are_null else _refuse_constant,
+            parse_float=_finite,
+            object_pairs_hook=object_without_twins,
         )
     except StrictJsonError:
         raise
@@ -51,6 +58,10 @@ def _refuse_constant(name: str) -> Any:
     raise StrictJsonError(f"{name} is not JSON.")
 
 
+def _null(_: str) -> None:
+    return None
+
+
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
@@ -58,7 +69,8 @@ def _finite(text: str) -> float:
     return value
 
 
-def _object_without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def object_without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of its pairs. Raises StrictJsonError where a key is there twice."""
     result = dict(pairs)
     if len(result) != len(pairs):
         raise StrictJsonError("an object has the same key twice.")

@@ -6,7 +6,8 @@ import pytest
 
 from app.calc.accelerator import MemoryBasis
 from app.calc.dtypes import Dtype, WeightFormat
-from app.resolve import Refusal, Resolved, ScenarioError, resolve
+from app.refusal import Refusal, ScenarioError
+from app.resolve import Resolved, resolve
 from app.scenario import Scenario
 from tests.factories import custom_card, scenario, scenario_document, shipped_catalog
 
@@ -30,7 +31,7 @@ def test_ids_become_the_facts_of_the_catalog() -> None:
     assert found.deployment.architecture == shipped_catalog().architectures["llama-3.1-8b"]
     assert found.deployment.accelerator == shipped_catalog().devices["h100-sxm-80gb"]
     precision = found.deployment.precision
-    assert (precision.weights, precision.kv_cache, precision.compute) == (WeightFormat.BF16, Dtype.BF16, Dtype.BF16)
+    assert (precision.weights.label, precision.kv_cache, precision.compute) == ("bf16", Dtype.BF16, Dtype.BF16)
 
 
 def test_every_field_that_is_computed_arrives() -> None:
@@ -102,16 +103,60 @@ def test_what_resembles_nothing_gets_no_suggestion() -> None:
     assert refusals(model="zzzzzz") == {"model.id": "There is no model 'zzzzzz' in the catalog."}
 
 
-@pytest.mark.parametrize("key", ["tensor", "pipeline", "expert", "data"])
-def test_more_than_one_card_is_refused_by_each_kind_of_parallelism(key: str) -> None:
+@pytest.mark.parametrize("key", ["pipeline", "expert", "data"])
+def test_other_kinds_of_parallelism_are_refused(key: str) -> None:
     assert refusals(parallelism={key: 2}) == {
-        f"parallelism.{key}": "only 1 is computed: one accelerator holds the whole model."
+        f"parallelism.{key}": "only 1 is computed; GPUs share a model by tensor parallelism."
     }
 
 
-def test_a_count_of_cards_is_refused() -> None:
+def test_a_count_is_that_of_one_replica_and_is_written_out() -> None:
+    assert resolved().scenario.hardware.count == 1
+    assert resolved(parallelism={"tensor": 8}).scenario.hardware.count == 8
+    given = resolved(hardware={"id": "h100-sxm-80gb", "count": 8}, parallelism={"tensor": 8})
+    assert given.deployment.tensor_parallel == 8
     assert set(refusals(hardware={"id": "h100-sxm-80gb", "count": 8})) == {"hardware.count"}
     assert set(refusals(hardware={"custom": custom_card(), "count": 8})) == {"hardware.count"}
+
+
+def test_heads_that_do_not_divide_are_refused_by_name() -> None:
+    assert refusals(parallelism={"tensor": 3}) == {
+        "parallelism.tensor": "32 attention heads do not divide among 3 GPUs."
+    }
+    assert refusals(model="qwen3-30b-a3b", parallelism={"tensor": 8, "pipeline": 1}, engine={"block_size": 1}) == {
+        "engine.block_size": "is not computed: the ideal engine has pages of one token. Leave it out."
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "asked", "label"),
+    [
+        ("llama-3.1-8b", None, "bf16"),
+        ("llama-2-7b", None, "fp16"),
+        ("deepseek-v3", None, "fp8"),
+        ("deepseek-v3", "native", "fp8"),
+        ("gpt-oss-120b", None, "mxfp4"),
+        ("deepseek-v4-flash", None, "native"),
+        ("kimi-k2.5", "native", "native"),
+        ("deepseek-v3", "bf16", "bf16"),
+    ],
+)
+def test_weights_left_out_are_those_that_are_shipped(model: str, asked: str | None, label: str) -> None:
+    found = resolved(model=model, precision={"weights": asked} if asked else {})
+    assert found.scenario.precision.weights == label == found.deployment.precision.weights.label
+
+
+def test_multi_token_prediction_is_loaded_where_there_is_any() -> None:
+    document = scenario_document("deepseek-v3")
+    document["model"]["mtp"] = True
+    loaded = resolve(Scenario.model_validate(document), shipped_catalog()).deployment.architecture
+    assert loaded.mtp == shipped_catalog().models["deepseek-v3"].mtp
+    document["model"]["id"] = "llama-3.1-8b"
+    with pytest.raises(ScenarioError) as caught:
+        resolve(Scenario.model_validate(document), shipped_catalog())
+    assert caught.value.refusals == (
+        Refusal("model.mtp", "Llama-3.1-8B has no multi-token-prediction layers."),
+    )
 
 
 def test_a_block_size_is_refused_and_not_ignored() -> None:
@@ -131,7 +176,6 @@ def test_all_refusals_are_told_together_at_their_paths() -> None:
         "hardware.count",
         "engine.id",
         "engine.block_size",
-        "parallelism.tensor",
         "parallelism.pipeline",
         "parallelism.expert",
         "parallelism.data",
@@ -163,7 +207,7 @@ def test_a_config_is_read_and_its_refusal_names_the_key() -> None:
         resolve(with_config(config | {"num_local_experts": 8}), shipped_catalog())
     (refusal,) = caught.value.refusals
     assert refusal == Refusal(
-        "model.config.num_local_experts", "a structure that is not computed; only dense full attention is."
+        "model.config.num_local_experts", "announces a structure that this family is not computed with."
     )
 
 

@@ -15,9 +15,17 @@ from tests.factories import custom_card, merge_patch, scenario, scenario_documen
 
 NORMAL: dict[str, Any] = {
     "schema_version": 1,
-    "model": {"id": "llama-3.1-8b", "name": None, "config": None},
-    "hardware": {"id": "h100-sxm-80gb", "custom": None, "count": 1},
-    "precision": {"weights": "bf16", "kv_cache": "bf16", "compute": None},
+    "model": {
+        "id": "llama-3.1-8b",
+        "name": None,
+        "config": None,
+        "quantization": None,
+        "read_as": None,
+        "architecture": None,
+        "mtp": False,
+    },
+    "hardware": {"id": "h100-sxm-80gb", "custom": None, "count": None},
+    "precision": {"weights": None, "kv_cache": "bf16", "compute": None},
     "parallelism": {"tensor": 1, "pipeline": 1, "expert": 1, "data": 1},
     "engine": {
         "id": "vllm",
@@ -53,7 +61,7 @@ CUSTOM_NORMAL: dict[str, Any] = {
 # Path, whole number or not, may be null, least and most that is allowed. None: the least is open, above zero.
 Field = tuple[str, bool, bool, float | None, float]
 FIELDS: list[Field] = [
-    ("hardware.count", True, False, 1, 10**6),
+    ("hardware.count", True, True, 1, 10**6),
     ("parallelism.tensor", True, False, 1, 1024),
     ("parallelism.pipeline", True, False, 1, 1024),
     ("parallelism.expert", True, False, 1, 4096),
@@ -180,7 +188,13 @@ def test_an_unknown_key_is_refused_by_name(path: str) -> None:
         ("schema_version", None),
         ("precision.weights", "bf17"),
         ("precision.weights", "BF16"),
-        ("precision.weights", None),
+        ("precision.weights", "NATIVE"),
+        ("model.mtp", 1),
+        ("model.mtp", "true"),
+        ("model.mtp", None),
+        ("model.architecture", []),
+        ("model.quantization", "fp8"),
+        ("model.read_as", "../llama"),
         ("precision.weights", "fp4"),
         ("precision.kv_cache", "tf32"),
         ("precision.kv_cache", "mxfp4"),
@@ -284,7 +298,7 @@ def test_the_least_document_is_written_out_in_full() -> None:
     assert scenario(hardware={"custom": custom_card()}).document()["hardware"] == {
         "id": None,
         "custom": CUSTOM_NORMAL,
-        "count": 1,
+        "count": None,
     }
 
 

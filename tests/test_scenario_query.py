@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from app.calc.dtypes import Dtype
-from app.resolve import ScenarioError
+from app.refusal import ScenarioError
 from app.scenario import Scenario
 from app.scenario_query import (
     BY_NAME,
@@ -23,7 +23,7 @@ from tests.api.strategies import Document, documents
 from tests.factories import custom_card, scenario
 
 REFERENCE = [("model", "llama-3.1-8b"), ("hw", "h100-sxm-80gb")]
-NULLABLE = {"compute", "engine_version", "max_len", "max_seqs", "block", "pool", "batch", "ttft", "tpot"}
+NULLABLE = {"count", "w", "compute", "engine_version", "max_len", "max_seqs", "block", "pool", "batch", "ttft", "tpot"}
 
 
 def refusals(items: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -81,8 +81,8 @@ def test_empty_means_null_only_where_the_table_says() -> None:
     )
     assert document == {
         "model": {"id": "llama-3.1-8b"},
-        "hardware": {"id": "h100-sxm-80gb"},
-        "precision": {"compute": None},
+        "hardware": {"id": "h100-sxm-80gb", "count": None},
+        "precision": {"weights": None, "compute": None},
         "engine": dict.fromkeys(("version", "max_model_len", "max_num_seqs", "block_size", "kv_pool_bytes")),
         "workload": dict.fromkeys(("concurrency", "slo_ttft_s", "slo_tpot_s")),
     }
@@ -153,7 +153,7 @@ def test_a_real_that_overflows_is_refused_by_the_form() -> None:
 def test_a_config_is_json_of_the_strict_kind() -> None:
     custom = [("model", "custom"), ("hw", "h100-sxm-80gb")]
     assert scenario_document([*custom, ("config", '{"a": [1]}')])["model"] == {"config": {"a": [1]}}
-    for text in ("{", '{"a": NaN}', '{"a": 1, "a": 2}', '"\\ud800"', "[" * 30 + "]" * 30):
+    for text in ("{", '{"a": nan}', '{"a": 1, "a": 2}', '"\\ud800"', "[" * 30 + "]" * 30):
         ((path, message),) = refusals([*custom, ("config", text)])
         assert path == "model.config"
         assert message.startswith("is no JSON that is read here: ")

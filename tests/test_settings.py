@@ -24,6 +24,14 @@ GIVEN = {
     "probe_interval_s": ("0.5", 0.5),
     "probe_max_streams": ("2", 2),
     "probe_stream_max_s": ("60", 60.0),
+    "hub_import": ("true", True),
+    "hub_host": ("hub.example", "hub.example"),
+    "hub_redirect_hosts": ("files.hub.example, cdn.example,", ("files.hub.example", "cdn.example")),
+    "hub_timeout_s": ("8", 8.0),
+    "hub_connect_timeout_s": ("1.5", 1.5),
+    "hub_max_bytes": ("2048", 2048),
+    "hub_max_parallel": ("2", 2),
+    "hub_cache_s": ("0", 0.0),
 }
 
 
@@ -56,6 +64,8 @@ def test_nothing_set_is_safe() -> None:
     assert settings.hsts is False
     assert settings.allow_unexpiring_links is False
     assert settings.public_url is None
+    assert settings.hub_import is False
+    assert settings.hub_redirect_hosts == ()
     assert settings.link_expiry_days == 90
     assert settings.database_path == Path("var/data/tokenroof.sqlite3")
 
@@ -99,6 +109,23 @@ def test_hosts_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch, text: st
         ("probe_stream_max_s", "0"),
         ("probe_stream_max_s", "nan"),
         ("hsts", "perhaps"),
+        ("hub_import", "perhaps"),
+        ("hub_host", "https://hub.example"),
+        ("hub_host", "hub.example:8443"),
+        ("hub_host", "hub.example."),
+        ("hub_host", "Hub.example"),
+        ("hub_host", "localhost"),
+        ("hub_host", "93.184.216.34"),
+        ("hub_host", "someone@hub.example"),
+        ("hub_host", "hüb.example"),
+        ("hub_host", "hub.example\n"),
+        ("hub_timeout_s", "61"),
+        ("hub_timeout_s", "nan"),
+        ("hub_connect_timeout_s", "0"),
+        ("hub_max_bytes", "1023"),
+        ("hub_max_parallel", "0"),
+        ("hub_cache_s", "-1"),
+        ("hub_cache_s", "inf"),
     ],
 )
 def test_what_is_out_of_bounds_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
@@ -106,6 +133,13 @@ def test_what_is_out_of_bounds_is_refused_by_name(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ValidationError) as refused:
         Settings()
     assert [error["loc"] for error in refused.value.errors()] == [(name,)]
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1", "a.example,http://b.example", "*", "*.example"])
+def test_a_redirect_host_is_a_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv(f"{PREFIX}HUB_REDIRECT_HOSTS", text)
+    with pytest.raises(ValidationError, match="hub_redirect_hosts"):
+        Settings()
 
 
 def test_settings_are_frozen() -> None:

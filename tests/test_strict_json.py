@@ -93,3 +93,10 @@ def test_minus_zero_and_small_numbers_stay_what_they_are() -> None:
     assert math.copysign(1, loads("-0.0")) == -1
     assert loads("5e-324") == 5e-324
     assert loads("1e-400") == 0
+
+
+def test_constants_may_be_read_as_null_where_files_hold_them() -> None:
+    text = '{"a": [0.0, Infinity, -Infinity, NaN], "b": 1}'
+    assert loads(text, constants_are_null=True) == {"a": [0.0, None, None, None], "b": 1}
+    with pytest.raises(StrictJsonError):
+        loads("1e999", constants_are_null=True)

@@ -11,7 +11,7 @@ from app.answer import answer
 from app.api.problems import EDIT_PROBLEMS, LINK_PROBLEMS, PROBLEMS, STORE_PROBLEMS
 from app.api.schemas import Evaluation
 from app.document import document
-from app.resolve import under
+from app.refusal import under
 from app.saved_view import SavedView, contents_of, view
 from app.scenario import Scenario
 from app.store.records import Contents

@@ -12,7 +12,7 @@ from app.api import schemas
 from app.api.problems import PROBLEMS
 from app.catalog.catalog import Catalog
 from app.document import document
-from app.resolve import ScenarioError
+from app.refusal import ScenarioError
 from app.scenario import Scenario
 from app.web.json_route import JsonResponse, StrictRoute
 from app.web.problem import invalid, refusals_of

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.scenario import Scenario
 from app.scenario_query import FIELDS
 
-Bound = Literal["memory_bandwidth", "compute"]
+Bound = Literal["memory_bandwidth", "compute", "interconnect"]
 State = Literal["fits", "tight", "does_not_fit"]
 
 
@@ -68,6 +68,7 @@ class Memory(BaseModel):
     per_gpu: PerGpuMemory
     kv_bytes_per_sequence: float = Field(description="At prompt + output tokens.")
     kv_bytes_per_token: float = Field(description="That, divided by the tokens.")
+    gpu_bytes_per_sequence: float = Field(description="What one GPU holds of a sequence, copies included.")
     kv_pool_tokens: int
     max_concurrency: int = Field(description="Sequences that fit at full length.")
     max_context_tokens: int = Field(description="Longest sequence at the scenario's concurrency, by memory alone.")

@@ -14,7 +14,8 @@ from starlette.responses import Response, StreamingResponse
 from app.api.problems import PROBLEMS
 from app.calc.memory import memory
 from app.calc.sweep import DecodeSweep, decode_sweep
-from app.resolve import Refusal, ScenarioError, resolve, under
+from app.refusal import Refusal, ScenarioError, under
+from app.resolve import resolve
 from app.scenario import Scenario
 from app.web.json_route import StrictRoute
 from app.web.services import CatalogDep

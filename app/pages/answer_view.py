@@ -11,7 +11,7 @@ from app.calc.verdict import Verdict, verdict
 from app.charts.figure import Chart
 from app.charts.gallery import all_charts
 from app.pages.metrics import Level, Metric, levels, metrics
-from app.resolve import ScenarioError
+from app.refusal import ScenarioError
 from app.scenario import Scenario
 from app.web import urls
 
@@ -91,11 +91,12 @@ def subject(answered: Answer) -> str:
     """The scenario in a line: model on accelerator, formats, lengths."""
     deployment = answered.evaluation.deployment
     precision, workload = deployment.precision, deployment.workload
-    formats = f"weights {precision.weights}, cache {precision.kv_cache}, arithmetic {precision.compute}"
+    formats = f"weights {precision.weights.label}, cache {precision.kv_cache}, arithmetic {precision.compute}"
     lengths = f"{workload.prompt_tokens:,} + {workload.output_tokens:,} tokens"
-    users = answered.evaluation.measures.memory.running_sequences
+    users, gpus = answered.evaluation.measures.memory.running_sequences, deployment.tensor_parallel
+    cards = deployment.accelerator.name if gpus == 1 else f"{gpus:,} × {deployment.accelerator.name}"
     return (
-        f"{deployment.architecture.name} on {deployment.accelerator.name}; {formats}; {lengths}; "
+        f"{deployment.architecture.name} on {cards}; {formats}; {lengths}; "
         f"{users:,} {'user' if users == 1 else 'users'}"
     )
 

@@ -196,7 +196,7 @@ def levels(evaluation: Evaluation, *, binary: bool) -> list[Level]:
             "Tokens of cache",
             f"{rule.kv_capacity_tokens:,}",
             f"{held.kv_pool_tokens:,}",
-            "the box's memory against the engine's share of what the driver reports",
+            _capacity_gap(evaluation),
         ),
         Level(
             "Users at full length",
@@ -205,6 +205,13 @@ def levels(evaluation: Evaluation, *, binary: bool) -> list[Level]:
             "tokens of cache ÷ tokens of a sequence",
         ),
     ]
+
+
+def _capacity_gap(evaluation: Evaluation) -> str:
+    gap = "the box's memory against the engine's share of what the driver reports"
+    if evaluation.deployment.tensor_parallel == 1:
+        return gap
+    return f"{gap}; the rule adds the GPUs up as if nothing were copied to each"
 
 
 def _prefill_gap(evaluation: Evaluation) -> str:

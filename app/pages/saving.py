@@ -9,7 +9,7 @@ from starlette.datastructures import FormData, UploadFile
 
 from app.answer import Answer
 from app.catalog.catalog import Catalog
-from app.resolve import Refusal, ScenarioError
+from app.refusal import Refusal, ScenarioError
 from app.settings import Settings
 from app.web.links import LinkTexts
 from app.web.problem import invalid, refusals_of

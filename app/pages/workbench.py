@@ -13,7 +13,7 @@ from app.pages.answer_view import BINARY, AnswerView, answer_view
 from app.pages.export import csv_of, json_of
 from app.pages.presets import default_scenario, presets
 from app.pages.saving import saving_context
-from app.resolve import ScenarioError
+from app.refusal import ScenarioError
 from app.scenario_query import BY_NAME, unknown_names
 from app.web import urls
 from app.web.problem import ProblemError

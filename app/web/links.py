@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, Strict
 
-from app.resolve import Refusal
+from app.refusal import Refusal
 from app.scenario import Part
 from app.settings import Settings
 from app.store.configurations import Configurations

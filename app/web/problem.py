@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from app.resolve import Refusal, ScenarioError
+from app.refusal import Refusal, ScenarioError
 from app.strict_json import dumps
 
 MEDIA_TYPE = "application/problem+json"

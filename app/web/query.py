@@ -7,7 +7,7 @@ from starlette.datastructures import QueryParams
 
 from app.answer import Answer, answer
 from app.catalog.catalog import Catalog
-from app.resolve import Refusal, ScenarioError
+from app.refusal import Refusal, ScenarioError
 from app.scenario import Scenario
 from app.scenario_query import name_of, scenario_document, unknown_names
 from app.web.problem import refusals_of

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from app.resolve import Refusal, ScenarioError
+from app.refusal import Refusal, ScenarioError
 from app.scenario import Scenario
 from app.web.problem import MEDIA_TYPE, MOST_ERRORS, ProblemError, invalid, refusals_of, refusals_of_items
 from tests.factories import scenario_document
@@ -56,8 +56,8 @@ def test_what_resolving_found_is_passed_on() -> None:
     ("sections", "path", "message"),
     [
         ({"extra": 1}, "extra", "There is no such field."),
-        ({"model": {}}, "model", "Give a catalog id, or a config of your own."),
-        ({"model": {"id": "x", "config": {}}}, "model", "Give a catalog id, or a config of your own."),
+        ({"model": {}}, "model", "Give a catalog id, or a config of your own, or an architecture."),
+        ({"model": {"id": "x", "config": {}}}, "model", "Give a catalog id, or a config of your own, or an architecture."),
         ({"model": {"id": "x", "name": "y"}}, "model", "A name goes with a config; a catalog model has its own."),
         ({"hardware": {"custom": {}}}, "hardware.custom.memory_gb", "This field is needed."),
         ({"workload": {"prompt_tokens": "7"}}, "workload.prompt_tokens", "Must be a whole number."),

@@ -1,0 +1,125 @@
+"""Which accelerators hold a model: the workbench's own answer, for every model, worked out once for all cards."""
+
+from collections.abc import Iterator
+from time import perf_counter
+
+import pytest
+
+from app.answer import answer
+from app.calc.accelerator import Accelerator, MemoryBasis
+from app.calc.deployment import Deployment, Engine, Precision, Workload
+from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.memory import memory
+from app.calc.weight_plan import WeightPlan, convention
+from app.catalog.models import ModelRecord
+from app.holding import CONTEXT_TOKENS, GPU_COUNTS, KV_CACHE, MEMORY_UTILIZATION, Holding, Load, loads
+from app.scenario import Scenario
+from tests.factories import h100_sxm, scenario_document, shipped_catalog
+
+CATALOG = shipped_catalog()
+MODELS = CATALOG.models
+EACH = pytest.mark.parametrize("id_", MODELS)
+CARDS = [CATALOG.devices[id_] for id_ in ("h100-sxm-80gb", "b200-sxm", "rtx-4090", "mi300x")]
+LOADS: dict[str, tuple[Load, ...]] = {}
+
+
+def loads_of(id_: str) -> tuple[Load, ...]:
+    if id_ not in LOADS:
+        LOADS[id_] = loads(CATALOG.architectures[id_], CATALOG.plans[id_])
+    return LOADS[id_]
+
+
+def plan_of(record: ModelRecord, load: Load) -> WeightPlan:
+    first = load is loads_of(record.id)[0]
+    return record.native_plan if first else convention(WeightFormat(load.weights), record.architecture)
+
+
+def deployed(record: ModelRecord, load: Load, device: Accelerator, gpus: int) -> Deployment:
+    """The deployment that a workbench makes of the same question."""
+    return Deployment(
+        architecture=record.architecture,
+        accelerator=device,
+        precision=Precision(plan_of(record, load), KV_CACHE, Dtype.BF16),
+        engine=Engine("vllm", MEMORY_UTILIZATION),
+        workload=Workload(load.tokens - 1, 1, None),
+        tensor_parallel=gpus,
+    )
+
+
+@EACH
+def test_users_are_those_of_the_memory_of_that_deployment(id_: str) -> None:
+    record = MODELS[id_]
+    for load in loads_of(id_):
+        for share in load.shares:
+            for device in CARDS:
+                held = memory(deployed(record, load, device, share.gpus))
+                assert share.users(device) == held.max_concurrency
+                assert share.weight_bytes == held.per_gpu.weights_bytes
+                assert share.sequence_bytes == held.gpu_bytes_per_sequence
+
+
+@EACH
+def test_the_fewest_cards_are_the_first_count_that_leaves_room_for_a_user(id_: str) -> None:
+    for load in loads_of(id_):
+        for device in CATALOG.devices.values():
+            users = {share.gpus: share.users(device) for share in load.shares}
+            enough = [Holding(gpus, n) for gpus, n in users.items() if n]
+            assert load.fewest(device) == (enough[0] if enough else None)
+            assert load.on_one(device) == (Holding(1, users[1]) if users[1] else None)
+
+
+@EACH
+def test_what_is_looked_at(id_: str) -> None:
+    record, found = MODELS[id_], loads_of(id_)
+    assert found[0].weights == record.native_plan.label
+    assert [load.weight_bytes for load in found] == sorted((load.weight_bytes for load in found), reverse=True)
+    assert all(load.tokens == min(CONTEXT_TOKENS, record.shape.max_position) for load in found)
+    assert {share.gpus for share in found[0].shares} <= set(GPU_COUNTS)
+    narrow = record.native_plan.narrowest.element.bits
+    assert [load.weights for load in found[1:]] == [name for name, bits in (("fp8", 8), ("int4", 4)) if bits < narrow]
+
+
+def asked() -> Iterator[tuple[str, str, Load, Holding]]:
+    """Plans over all kinds of models and cards, as their pages link to them."""
+    for model in ("llama-3.1-8b", "deepseek-v3", "gpt-oss-120b", "qwen3-next-80b-a3b", "gemma-3-27b", "falcon-7b"):
+        for hardware in ("h100-sxm-80gb", "b200-sxm", "rtx-4090", "l4", "mi300x", "a100-sxm-80gb"):
+            for load in loads_of(model):
+                if held := load.fewest(CATALOG.devices[hardware]):
+                    yield model, hardware, load, held
+
+
+def test_the_workbench_says_the_same() -> None:
+    plans = list(asked())
+    assert {held.gpus for _, _, _, held in plans} == {1, 2, 4, 8}
+    for model, hardware, load, held in plans:
+        document = scenario_document(
+            model,
+            hardware,
+            precision={"weights": load.weights},
+            parallelism={"tensor": held.gpus},
+            workload={"prompt_tokens": load.tokens - 1_024, "output_tokens": 1_024, "concurrency": None},
+        )
+        answered = answer(Scenario.model_validate(document), CATALOG)
+        assert answered.evaluation.measures.memory.max_concurrency == held.users, (model, hardware, load.weights)
+
+
+def test_the_worked_number() -> None:
+    (shipped, *_) = loads_of("llama-3.1-8b")
+    assert shipped.weight_bytes == 16_060_522_496
+    assert shipped.shares[0].sequence_bytes == 8_192 * 131_072
+    assert shipped.on_one(h100_sxm()) == Holding(1, 56)
+    budget = 0.9 * h100_sxm().memory_bytes(MemoryBasis.REPORTED)
+    assert (budget - 16_060_522_496) // (8_192 * 131_072) == 56
+
+
+def test_a_model_whose_heads_do_not_divide_is_not_spread_so_far() -> None:
+    assert [share.gpus for share in loads_of("qwen2.5-7b")[0].shares] == [1, 2, 4]  # 28 heads
+    assert [share.gpus for share in loads_of("llama-3.1-8b")[0].shares] == [1, 2, 4, 8]
+
+
+def test_every_card_of_a_model_is_answered_in_a_blink() -> None:
+    held = loads_of("deepseek-v3")
+    started = perf_counter()
+    found = [load.fewest(device) for load in held for device in CATALOG.devices.values()]
+    assert perf_counter() - started < 0.03
+    assert sum(holding is not None for holding in found) > 50
