@@ -12,6 +12,8 @@ from starlette.middleware.gzip import GZipMiddleware
 from app.api.openapi import install_openapi
 from app.api.router import api_router
 from app.catalog.catalog import load_catalog
+from app.model_facts import ModelShelf
+from app.pages.editor_start import samples_of
 from app.pages.form import form_lists
 from app.pages.router import pages_router
 from app.probes.nvidia import NvidiaProbe
@@ -25,6 +27,7 @@ from app.web.assets import MOUNT_PATH, AssetFiles, Assets
 from app.web.body_limit import BodyLimit
 from app.web.errors import ErrorPages
 from app.web.head import HeadAsGet
+from app.web.hub import Hub
 from app.web.request_log import RequestLog
 from app.web.security import Doorkeeper, SecurityHeaders
 from app.web.services import Services
@@ -55,6 +58,7 @@ def create_app(settings: Settings) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         await services.sampler.aclose()
+        await services.hub.aclose()
         if services.engine is not None:
             services.engine.dispose()
 
@@ -82,6 +86,8 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.services, app.state.templates = services, templates
     app.state.form_lists = form_lists(services.catalog)
+    app.state.editor_samples = samples_of(services.catalog)
+    app.state.model_shelf = ModelShelf(services.catalog)
     errors.install(app)
     install_openapi(app)
     app.include_router(api_router())
@@ -107,4 +113,4 @@ def _services(settings: Settings) -> Services:
         fault = str(error)
         logger.error("saved links are off: %s", fault)
     sampler = Sampler([NvidiaProbe()], interval_s=settings.probe_interval_s, max_viewers=settings.probe_max_streams)
-    return Services(settings, load_catalog(), sampler, engine, fault)
+    return Services(settings, load_catalog(), sampler, engine, Hub(settings), fault)

@@ -7,6 +7,11 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+HOST_NAME = r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])$"
+"""A name with a dot, in small letters; its last part starts with a letter, so that no IP address fits."""
+HOST_NAME = r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
+"""A name with a dot, in small letters; its last part starts with a letter, so that no IP address fits."""
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -40,8 +45,34 @@ class Settings(BaseSettings):
     probe_interval_s: float = Field(1.0, ge=0.2, le=60, description="Seconds between two readings of the live probes.")
     probe_max_streams: int = Field(64, ge=1, le=1024, description="Viewers of the live stream at one time.")
     probe_stream_max_s: float = Field(3600, ge=1, description="Life of one live stream; the browser reconnects.")
+    hub_import: bool = Field(
+        False,
+        description="Let people import a model's configuration by its name: the server then fetches it from the hub. "
+        "Off, the server makes no outbound request at all.",
+    )
+    hub_host: str = Field(
+        "huggingface.co",
+        pattern=HOST_NAME,
+        description="Host name of the hub, reached by https on port 443 and at public addresses only.",
+    )
+    hub_redirect_hosts: Annotated[tuple[Annotated[str, Field(pattern=HOST_NAME)], ...], NoDecode] = Field(
+        (), description="Other host names that the hub may redirect to, comma-separated; else it may not leave itself."
+    )
+    hub_timeout_s: float = Field(5.0, ge=0.1, le=60, description="Seconds that one import may take, all files of it.")
+    hub_connect_timeout_s: float = Field(
+        2.0, ge=0.1, le=60, description="Seconds that the hub may take to accept a connection."
+    )
+    hub_max_bytes: int = Field(
+        1_048_576, ge=1_024, le=16_777_216, description="Largest file that is imported, counted while it streams."
+    )
+    hub_max_parallel: int = Field(
+        4, ge=1, le=64, description="Imports under way at one time; while there are as many, others are turned away."
+    )
+    hub_cache_s: float = Field(
+        900.0, ge=0, le=86_400, description="Seconds for which an imported configuration is remembered."
+    )
 
-    @field_validator("allowed_hosts", mode="before")
+    @field_validator("allowed_hosts", "hub_redirect_hosts", mode="before")
     @classmethod
     def _split_on_commas(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

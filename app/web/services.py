@@ -7,9 +7,11 @@ from fastapi import Depends, Request
 from sqlalchemy import Engine
 
 from app.catalog.catalog import Catalog
+from app.model_facts import ModelShelf
 from app.probes.sampler import Sampler
 from app.settings import Settings
 from app.store.configurations import Configurations
+from app.web.hub import Hub
 from app.web.problem import ProblemError
 
 
@@ -21,6 +23,7 @@ class Services:
     catalog: Catalog
     sampler: Sampler
     engine: Engine | None
+    hub: Hub
     store_fault: str | None = None
 
     @property
@@ -46,11 +49,18 @@ def catalog_of(request: Request) -> Catalog:
     return services_of(request).catalog
 
 
+def shelf_of(request: Request) -> ModelShelf:
+    """What is worked out of each model, of the app that answers `request`."""
+    shelf: ModelShelf = request.app.state.model_shelf
+    return shelf
+
+
 def configurations_of(request: Request) -> Configurations:
     """The saved links of the app that answers `request`."""
     return services_of(request).configurations
 
 
 ServicesDep = Annotated[Services, Depends(services_of)]
+ShelfDep = Annotated[ModelShelf, Depends(shelf_of)]
 CatalogDep = Annotated[Catalog, Depends(catalog_of)]
 ConfigurationsDep = Annotated[Configurations, Depends(configurations_of)]

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from app.main import create_app
 from app.probes.sampler import Sampler
 from app.settings import Settings
+from app.web.hub import Hub
 from app.web.live import refuse_crowd, snapshots
 from app.web.problem import ProblemError
 from app.web.services import Services
@@ -30,7 +31,7 @@ def anyio_backend() -> str:
 @pytest.fixture
 def services() -> Services:
     settings = Settings(probe_max_streams=1, probe_stream_max_s=1, probe_interval_s=0.2)
-    return Services(settings, shipped_catalog(), Sampler([], interval_s=0.2, max_viewers=1), None)
+    return Services(settings, shipped_catalog(), Sampler([], interval_s=0.2, max_viewers=1), None, Hub(settings))
 
 
 @pytest.mark.anyio

@@ -1,0 +1,174 @@
+"""The one client: every request that the server makes of its own goes through `Outbound.get`.
+
+It says no more than it must and believes nothing: no cookies, no proxy of the environment, no kept connections, no
+redirect that was not checked like the first address, no body of the wrong kind or size. Of httpcore it uses a single
+connection, the layer below redirects, proxies and cookies, so that there is nothing to switch off.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import httpcore2
+
+from app.outbound.body import read_body
+from app.outbound.connection import PinnedBackend
+from app.outbound.errors import BadAnswerError, TooLargeError, TooSlowError, UnreachableError, WrongTypeError
+from app.outbound.resolver import Resolver, public_addresses, system_resolver
+from app.outbound.target import HTTPS_PORT, Target, parse_target, redirected
+
+REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+OK: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What may be fetched, and how much of it.
+
+    `hosts` are names in small letters without a port. `connect_s` is for each address of a host, and again for TLS;
+    `total_s` is for everything, by the wall clock, so that a slow drip ends too.
+    """
+
+    hosts: frozenset[str]
+    content_types: frozenset[str]
+    most_body_bytes: int
+    total_s: float = 5.0
+    connect_s: float = 2.0
+    most_header_bytes: int = 32_768
+    most_redirects: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """An answer: with status 200 its body, else none. `headers` have small names; of twins they keep the last."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    redirects: tuple[Mapping[str, str], ...] = ()
+    """The headers of the redirects on the way here, first to last."""
+
+
+class Outbound:
+    """Fetches files under a policy. `resolve`, `network` and `tls` are the world outside; tests bring their own."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        resolve: Resolver = system_resolver,
+        network: httpcore2.AsyncNetworkBackend | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.policy = policy
+        self._resolve, self._network, self._given_tls = resolve, network or httpcore2.AnyIOBackend(), tls
+
+    async def get(self, url: str, *, authorization: str | None = None) -> Fetched:
+        """The answer to a GET of `url`, after redirects.
+
+        `authorization` goes to the host of `url` until a redirect leads to another, and then to none.
+
+        Raises:
+            BlockedError: the policy forbids the address, or one that it leads to.
+            UnreachableError: no name, no connection or no trust.
+            TooSlowError, TooLargeError: beyond the policy's limits.
+            BadAnswerError: cut short, or too many redirects; of another type, WrongTypeError.
+        """
+        first = target = parse_target(url, self.policy.hosts)
+        redirects: list[Mapping[str, str]] = []
+        try:
+            async with asyncio.timeout(self.policy.total_s):
+                while True:
+                    fetched = await self._hop(target, authorization)
+                    if fetched.status not in REDIRECTS:
+                        return Fetched(fetched.status, fetched.headers, fetched.body, tuple(redirects))
+                    redirects.append(fetched.headers)
+                    if len(redirects) > self.policy.most_redirects:
+                        raise BadAnswerError("too many redirects")
+                    if not (location := fetched.headers.get("location")):
+                        raise BadAnswerError("a redirect to nowhere")
+                    target = redirected(target, location, self.policy.hosts)
+                    if target.host != first.host:
+                        authorization = None  # For good: not even when the other host sends us back.
+        except TimeoutError as error:
+            raise TooSlowError("the time is up") from error
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        """Verifies certificate and host name against the system's authorities."""
+        # Made when first needed: reading the authorities takes a while, and most servers never need them.
+        return self._given_tls or httpcore2.default_ssl_context()
+
+    async def _hop(self, target: Target, authorization: str | None) -> Fetched:
+        """One request on one connection, with the errors of httpcore told as ours."""
+        addresses = await public_addresses(target.host, self._resolve)
+        backend = PinnedBackend(self._network, addresses, self.policy.most_header_bytes)
+        try:
+            return await self._ask(target, authorization, backend)
+        except httpcore2.ConnectTimeout as error:
+            raise UnreachableError("no connection in time") from error
+        except httpcore2.TimeoutException as error:
+            raise TooSlowError("nothing came for too long") from error
+        except httpcore2.ConnectError as error:
+            raise UnreachableError("no connection, or a certificate that is not trusted") from error
+        except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
+            raise BadAnswerError("the answer is cut short or is not HTTP") from error
+        finally:
+            await backend.aclose()
+
+    async def _ask(self, target: Target, authorization: str | None, backend: PinnedBackend) -> Fetched:
+        host = target.host.encode()
+        origin = httpcore2.Origin(b"https", host, HTTPS_PORT)
+        request = httpcore2.Request(
+            b"GET",
+            # From the parts, so that httpcore has nothing to parse and nothing to understand differently.
+            httpcore2.URL(scheme=b"https", host=host, port=HTTPS_PORT, target=target.path.encode()),
+            headers=_request_headers(host, authorization),
+            extensions={"timeout": {"connect": self.policy.connect_s}},
+        )
+        async with httpcore2.AsyncHTTPConnection(
+            origin, ssl_context=self._tls, network_backend=backend, http1=True, http2=False
+        ) as connection:
+            response = await connection.handle_async_request(request)
+            headers = _headers(response)
+            if response.status != OK:
+                return Fetched(response.status, headers, b"")
+            self._check_type(headers)
+            self._check_length(headers)
+            if backend.stream is not None:
+                # As much again for the framing of the chunks as for headers: no honest server needs that much.
+                backend.stream.allow(self.policy.most_body_bytes)
+            pieces = response.aiter_stream()
+            encoding = headers.get("content-encoding", "").strip().lower()
+            return Fetched(OK, headers, await read_body(pieces, encoding, self.policy.most_body_bytes))
+
+    def _check_type(self, headers: Mapping[str, str]) -> None:
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type not in self.policy.content_types:
+            raise WrongTypeError("the answer is of another type than is wanted")
+
+    def _check_length(self, headers: Mapping[str, str]) -> None:
+        """An answer that announces too much is not even begun. What it does not announce is counted as it comes."""
+        # httpcore has seen to it that there is one length at most, and that it is a number.
+        if int(headers.get("content-length", "0")) > self.policy.most_body_bytes:
+            raise TooLargeError("the announced length is more than is allowed")
+
+
+def _request_headers(host: bytes, authorization: str | None) -> list[tuple[bytes, bytes]]:
+    headers = [
+        (b"Host", host),
+        (b"User-Agent", b"tokenroof"),
+        (b"Accept", b"application/json, text/plain;q=0.9, */*;q=0.1"),
+        (b"Accept-Encoding", b"identity"),
+        (b"Connection", b"close"),
+    ]
+    if authorization is not None:
+        headers.append((b"Authorization", authorization.encode("ascii")))
+    return headers
+
+
+def _headers(response: httpcore2.Response) -> dict[str, str]:
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
