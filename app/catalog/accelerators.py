@@ -31,6 +31,16 @@ class Status(StrEnum):
     ANNOUNCED = "announced"
 
 
+class Kind(StrEnum):
+    """What the device is sold for; integrated: a personal computer's own chip, whose memory it shares with the CPU."""
+
+    DATA_CENTER = "data-center"
+    WORKSTATION = "workstation"
+    CONSUMER = "consumer"
+    INTEGRATED = "integrated"
+    EDGE = "edge"
+
+
 # The classes below are the schema of the files: a row is checked against their annotations, a field with a default may
 # be left out. Units stay those of the files; only `AcceleratorRecord.accelerator` turns them into SI units.
 
@@ -101,6 +111,7 @@ class AcceleratorRecord:
     architecture: str
     year: int
     status: Status
+    kind: Kind
     confidence: Confidence
     sources: tuple[str, ...]
     caveats: tuple[str, ...]

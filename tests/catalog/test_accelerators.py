@@ -259,6 +259,7 @@ vendor = "Toys"
 architecture = "Brick"
 year = 2026
 status = "released"
+kind = "consumer"
 confidence = "B"
 sources = ["Toy box"]
 caveats = ["For play only."]
@@ -326,6 +327,7 @@ REFUSALS = {
     "zero": ("fp16 = 2", "fp16 = 0", "dense_tflops.fp16", "above zero"),
     "negative": ("usd_per_hour = 0.5", "usd_per_hour = -0.5", "price.usd_per_hour", "above zero"),
     "unknown confidence": ('confidence = "B"', 'confidence = "D"', "confidence", "A, B, C"),
+    "unknown kind": ('kind = "consumer"', 'kind = "toy"', "kind", "data-center"),
     "unknown status": ('status = "released"', 'status = "soon"', "status", "released, announced"),
     "kept differs from the row": ("kept = 4.5", "kept = 9", "disagreement[1].kept", "of the row is 4.5"),
     "kept of an unknown value": ('"dense_tflops.fp8"', '"dense_tflops.fp4"', "disagreement[1].kept", "is None"),

@@ -1,0 +1,181 @@
+"""A list that is filtered and sorted: its columns, and what a query asks of it, for a page and its JSON twin alike.
+
+What a list can be asked follows from its columns. Each word of `q` must begin a word of a searched column; a choice is
+asked by its name, a number by `min_…` and `max_…` where the column has such bounds; `sort` takes the name of a sortable
+column, with a minus for the largest first. `app.web.listing_query` reads a query by these rules.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from re import Pattern
+from typing import Generic, TypeVar
+
+from app.refusal import Refusal
+
+SEARCH, SORT = "q", "sort"
+Row = TypeVar("Row")
+Value = str | float | None
+Items = Sequence[tuple[str, str]]
+
+
+class Kind(Enum):
+    """How a column is asked and ordered."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    CHOICE = "choice"
+
+
+class Bound(Enum):
+    """Which end of a number a query may set."""
+
+    MIN = "min"
+    MAX = "max"
+
+
+_ENDS = {Bound.MIN: "least", Bound.MAX: "most"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Row]):
+    """One fact of each row. `value` gives None where it is unknown: no bound is then met, and it sorts last.
+
+    Attributes:
+        name: its name in a query.
+        unit: of the numbers in a query and in the table.
+        choices: value and label of each choice.
+        least, most: between them lies what a bound may be.
+        orders: the two orders in words, ascending first.
+    """
+
+    name: str
+    label: str
+    kind: Kind
+    value: Callable[[Row], Value]
+    unit: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    least: float = 0
+    most: float = 1e9
+    searched: bool = False
+    sortable: bool = True
+    orders: tuple[str, str] = ("least first", "most first")
+
+    @property
+    def starts_descending(self) -> bool:
+        """True where the first order that a reader wants is the largest first."""
+        return self.kind is Kind.NUMBER
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[Row]):
+    """What a query asks of a list. With refusals it asks nothing: they are shown, and what was typed beside them."""
+
+    columns: tuple[Column[Row], ...]
+    typed: Mapping[str, str]
+    refusals: tuple[Refusal, ...]
+    words: tuple[Pattern[str], ...]
+    tests: tuple[Callable[[Row], bool], ...]
+    sorted_by: Column[Row] | None = None
+    descending: bool = False
+
+    def of(self, rows: Iterable[Row]) -> list[Row]:
+        """The rows that are asked for, in the order that is asked for; ties stay as they come, unknowns are last."""
+        found = [row for row in rows if self._has_words(row) and all(test(row) for test in self.tests)]
+        if self.sorted_by is None:
+            return found
+        known = [(value, row) for row in found if (value := _sortable(self.sorted_by.value(row))) is not None]
+        known.sort(key=lambda pair: pair[0], reverse=self.descending)
+        return [row for _, row in known] + [row for row in found if self.sorted_by.value(row) is None]
+
+    def _has_words(self, row: Row) -> bool:
+        if not self.words:
+            return True
+        text = " ".join(str(column.value(row) or "") for column in self.columns if column.searched).casefold()
+        return all(word.search(text) for word in self.words)
+
+    @property
+    def items(self) -> Items:
+        """The query that asks the same, in one spelling: nothing empty, the order of `names`."""
+        return [(name, self.typed[name]) for name in self.names if self.typed.get(name)]
+
+    def items_sorted(self, column: Column[Row]) -> Items:
+        """The same query with the rows in the order of `column`; asked again, the other way round."""
+        descending = not self.descending if column is self.sorted_by else column.starts_descending
+        order = f"-{column.name}" if descending else column.name
+        return [*(item for item in self.items if item[0] != SORT), (SORT, order)]
+
+    @property
+    def filters(self) -> Items:
+        """What narrows the list: the query without its order."""
+        return [item for item in self.items if item[0] != SORT]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that a query may use."""
+        return query_names(self.columns)
+
+    def column(self, name: str) -> Column[Row]:
+        """The column of a name. Raises StopIteration: no column has it, a slip in a template."""
+        return next(column for column in self.columns if column.name == name)
+
+    def label(self, name: str) -> str:
+        """What a field is called, for who does not see it: the column, and the end of it that is set."""
+        for column in self.columns:
+            for asked, bound in asked_by(column):
+                if asked == name:
+                    return column.label if bound is None else f"{column.label}, {_ENDS[bound]}"
+        return {SEARCH: "Search", SORT: "Order"}[name]
+
+    def value(self, name: str) -> str:
+        """What stands in a field."""
+        return self.typed.get(name, "")
+
+    def error(self, name: str) -> str:
+        """What is wrong with it; empty when nothing is."""
+        return " ".join(refusal.message for refusal in self.refusals if refusal.path == name)
+
+    @property
+    def general(self) -> tuple[str, ...]:
+        """What is wrong and belongs to no field."""
+        others = [refusal for refusal in self.refusals if refusal.path not in self.names]
+        return tuple(f"{one.path}: {one.message}" if one.path else one.message for one in others)
+
+    def holds(self, names: Iterable[str]) -> bool:
+        """True when any of the fields is filled or wrong, so that what folds them away must stand open."""
+        return any(self.value(name) or self.error(name) for name in names)
+
+    @property
+    def orders(self) -> list[tuple[str, str]]:
+        """Every order in words, by its value in a query."""
+        return [
+            (f"{sign}{column.name}", f"{column.label}, {words}")
+            for column in self.columns
+            if column.sortable
+            for sign, words in _in_reading_order(column)
+        ]
+
+
+def query_names(columns: Iterable[Column[Row]]) -> tuple[str, ...]:
+    """Every name that a query over `columns` may use: the search first, the order last."""
+    return (SEARCH, *(name for column in columns for name, _ in asked_by(column)), SORT)
+
+
+def asked_by(column: Column[Row]) -> list[tuple[str, Bound | None]]:
+    """The names by which a query asks about `column`, each with the end of a number that it sets."""
+    if column.kind is Kind.NUMBER:
+        return [(f"{bound.value}_{column.name}", bound) for bound in column.bounds]
+    return [(column.name, None)] if column.kind is Kind.CHOICE else []
+
+
+def _in_reading_order(column: Column[Row]) -> list[tuple[str, str]]:
+    pair = [("", column.orders[0]), ("-", column.orders[1])]
+    return pair[::-1] if column.starts_descending else pair
+
+
+def _sortable(value: Value) -> tuple[float, str] | None:
+    """Numbers as numbers and texts without regard to case; one column holds one of the two."""
+    if value is None:
+        return None
+    return (0.0, value.casefold()) if isinstance(value, str) else (float(value), "")

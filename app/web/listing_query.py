@@ -1,0 +1,123 @@
+"""The query of a list, read against its columns: never an exception, and everything wrong told at its name."""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from app.calc.notation import significant
+from app.refusal import Refusal
+from app.web.listing import SEARCH, SORT, Bound, Column, Listing, Row, asked_by, query_names
+
+MOST_CHARACTERS = 100
+_NUMBER = re.compile(r"[+-]?([0-9]{1,60}(\.[0-9]{0,60})?|\.[0-9]{1,60})([eE][+-]?[0-9]{1,3})?")
+
+
+def read_listing(items: Iterable[tuple[str, str]], columns: Sequence[Column[Row]]) -> Listing[Row]:
+    """What the query `items` ask of a list of `columns`. With refusals it asks nothing, and keeps what was typed."""
+    names, typed, refusals = query_names(columns), dict[str, str](), list[Refusal]()
+    repeated = set[str]()
+    for name, text in items:
+        if name not in names:
+            if all(refusal.path != name[:60] for refusal in refusals):
+                refusals.append(Refusal(name[:60], "There is no such query parameter."))
+        elif name in typed:
+            repeated.add(name)
+        else:
+            typed[name] = text
+    refusals += [Refusal(name, "Given more than once; one value is read.") for name in names if name in repeated]
+
+    reader = _Reader(typed, repeated, refusals)
+    search = reader.search()
+    tests = [test for column in columns for test in reader.tests(column)]
+    sorted_by, descending = reader.order(columns)
+    kept = MappingProxyType({name: reader.spelled.get(name, text) for name, text in typed.items()})
+    if refusals:
+        return Listing(tuple(columns), MappingProxyType(typed), tuple(refusals), (), ())
+    return Listing(tuple(columns), kept, (), search, tuple(tests), sorted_by, descending)
+
+
+class _Reader:
+    """Reads the texts of one query, and notes what is wrong with them."""
+
+    def __init__(self, typed: Mapping[str, str], skipped: set[str], refusals: list[Refusal]) -> None:
+        self._texts = {name: text.strip() for name, text in typed.items() if name not in skipped}
+        self._refusals = refusals
+        self.spelled: dict[str, str] = dict(self._texts)
+
+    def search(self) -> tuple[re.Pattern[str], ...]:
+        text = self._texts.get(SEARCH, "")
+        if len(text) > MOST_CHARACTERS:
+            self._refuse(SEARCH, f"At most {MOST_CHARACTERS} characters.")
+            return ()
+        return tuple(_beginning(word) for word in text.casefold().split())
+
+    def tests(self, column: Column[Row]) -> Iterator[Callable[[Row], bool]]:
+        limits: dict[Bound, float] = {}
+        for name, bound in asked_by(column):
+            text = self._texts.get(name, "")
+            if not text:
+                continue
+            if bound is None:
+                choice = self._choice(name, text, column.choices)
+                if choice is not None:
+                    yield _is(column, choice)
+            elif (limit := self._limit(name, text, column)) is not None:
+                limits[bound] = limit
+                yield _within(column, bound, limit)
+        if limits.get(Bound.MIN, -math.inf) > limits.get(Bound.MAX, math.inf):
+            self._refuse(f"max_{column.name}", "Less than the least that is asked for: nothing could be both.")
+
+    def order(self, columns: Sequence[Column[Row]]) -> tuple[Column[Row] | None, bool]:
+        text = self._texts.get(SORT, "")
+        if not text:
+            return None, False
+        for column in columns:
+            if column.sortable and column.name == text.removeprefix("-"):
+                return column, text.startswith("-")
+        known = ", ".join(column.name for column in columns if column.sortable)
+        self._refuse(SORT, f"Must be one of {known}; with a minus before it for the largest first.")
+        return None, False
+
+    def _choice(self, name: str, text: str, choices: Iterable[tuple[str, str]]) -> str | None:
+        known = {value.casefold(): value for value, _ in choices}
+        found = known.get(text.casefold())
+        if found is None:
+            self._refuse(name, f"Must be one of {', '.join(known.values())}.")
+        else:
+            self.spelled[name] = found
+        return found
+
+    def _limit(self, name: str, text: str, column: Column[Row]) -> float | None:
+        if not _NUMBER.fullmatch(text):
+            self._refuse(name, "Must be a number, and a finite one.")
+            return None
+        value = float(text)
+        if not column.least <= value <= column.most:
+            low, high = (significant(end, 12) if end >= 1e4 else f"{end:g}" for end in (column.least, column.most))
+            self._refuse(name, f"Must be from {low} to {high}{' ' if column.unit else ''}{column.unit}.")
+            return None
+        return value
+
+    def _refuse(self, name: str, message: str) -> None:
+        self._refusals.append(Refusal(name, message))
+
+
+def _beginning(word: str) -> re.Pattern[str]:
+    """Where a word of a text begins with `word`; digits may begin inside one, so that 300x finds MI300X."""
+    before = r"(?<![0-9])" if word[0].isdecimal() else r"(?<![^\W_])"
+    return re.compile(before + re.escape(word))
+
+
+def _is(column: Column[Row], choice: str) -> Callable[[Row], bool]:
+    return lambda row: column.value(row) == choice
+
+
+def _within(column: Column[Row], bound: Bound, limit: float) -> Callable[[Row], bool]:
+    def test(row: Row) -> bool:
+        value = column.value(row)
+        if value is None or isinstance(value, str):
+            return False
+        return value >= limit if bound is Bound.MIN else value <= limit
+
+    return test
