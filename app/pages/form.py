@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from app.calc.dtypes import Dtype, WeightFormat
 from app.calc.notation import quantity
-from app.calc.parameters import count_parameters
 from app.calc.units import GB
 from app.catalog.catalog import Catalog
-from app.resolve import ScenarioError
+from app.model_facts import ModelFacts
+from app.pages.model_rows import size_words
+from app.refusal import ScenarioError
 from app.scenario import Scenario
 from app.scenario_query import BY_NAME, CUSTOM, name_of, query_items
 
@@ -68,11 +69,15 @@ def refused_form(typed: Sequence[tuple[str, str]], defaults: Scenario, error: Sc
         if name is None:
             general.append(f"{refusal.path}: {refusal.message}" if refusal.path else refusal.message)
         else:
-            detail = refusal.path.removeprefix("model.config.") if refusal.path.startswith("model.config.") else ""
+            detail = next((refusal.path.removeprefix(file) for file in _FILES if refusal.path.startswith(file)), "")
             message = f"{detail}: {refusal.message}" if detail else refusal.message
             message = message[:1].upper() + message[1:] if not detail else message
             errors[name] = f"{errors[name]} {message}" if name in errors else message
     return Form(values, errors, tuple(general))
+
+
+# Fields that hold a document of their own: the key inside it is told with the message.
+_FILES = ("model.config.", "model.quantization.", "model.architecture.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +119,11 @@ _CACHES = (Dtype.BF16, Dtype.FP16, Dtype.FP8, Dtype.INT8, Dtype.FP4, Dtype.INT4,
 
 
 def _model_groups(catalog: Catalog) -> tuple[Group, ...]:
-    """Models by family, with their size; the custom one last."""
+    """Models by family, with their size and what of it is active; the custom one last."""
     families: dict[str, list[tuple[str, str, str]]] = {}
     for record in catalog.models.values():
-        size = count_parameters(catalog.architectures[record.id]).total / 1e9
-        row = (record.id, f"{record.name} · {size:,.3g}B", f"{record.hub_id} {record.family}")
+        words = " ".join((record.hub_id, record.family, *record.same_shape))
+        row = (record.id, f"{record.name} · {size_words(ModelFacts(record))}", words)
         families.setdefault(record.family, []).append(row)
     groups = [Group(family, tuple(rows)) for family, rows in families.items()]
     return (*groups, Group("Your own", ((CUSTOM, "Custom model…", "custom own config.json"),)))

@@ -10,7 +10,13 @@ from app.scenario_query import query_items
 from app.settings import Settings
 
 API = "/api/v1"
-NAVIGATION = (("/", "Workbench"), ("/live", "Live"), ("/docs", "API"))
+NAVIGATION = (
+    ("/", "Workbench"),
+    ("/models", "Models"),
+    ("/hardware", "Hardware"),
+    ("/live", "Live"),
+    ("/docs", "API"),
+)
 Items = Sequence[tuple[str, str]]
 
 
@@ -38,6 +44,61 @@ def evaluate_api(items: Items) -> str:
 def chart_data(chart: str, extension: str, items: Items) -> str:
     """The numbers behind one chart, as CSV or JSON."""
     return f"/export/{chart}.{extension}?{query_string(items)}"
+
+
+def models(items: Items = ()) -> str:
+    """The list of models, as the items narrow and order it."""
+    return f"/models?{query_string(items)}" if items else "/models"
+
+
+def models_api(items: Items = ()) -> str:
+    """The JSON twin of that list."""
+    return f"{API}{models(items)}"
+
+
+def model(id_: str) -> str:
+    """The page of one model."""
+    return f"/models/{quote(id_, safe='')}"
+
+
+def model_api(id_: str) -> str:
+    """The JSON twin of that page."""
+    return f"{API}{model(id_)}"
+
+
+def hardware(items: Items = ()) -> str:
+    """The list of accelerators, as the items narrow and order it."""
+    return f"/hardware?{query_string(items)}" if items else "/hardware"
+
+
+def hardware_api(items: Items = ()) -> str:
+    """The JSON twin of that list."""
+    return f"{API}{hardware(items)}"
+
+
+def accelerator(id_: str) -> str:
+    """The page of one accelerator."""
+    return f"/hardware/{quote(id_, safe='')}"
+
+
+def accelerator_api(id_: str) -> str:
+    """The JSON twin of that page."""
+    return f"{API}{accelerator(id_)}"
+
+
+def model_editor(items: Items = ()) -> str:
+    """The editor of a custom model, started from what the items say."""
+    return f"/models/custom?{query_string(items)}" if items else "/models/custom"
+
+
+def accelerator_editor(items: Items = ()) -> str:
+    """The editor of a custom accelerator, filled in with what the items say."""
+    return f"/hardware/custom?{query_string(items)}" if items else "/hardware/custom"
+
+
+def importing(items: Items = ()) -> str:
+    """The import of a configuration, with what the items say filled in."""
+    return f"/import?{query_string(items)}" if items else "/import"
 
 
 def saved(slug: str) -> str:

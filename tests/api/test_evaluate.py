@@ -257,9 +257,9 @@ def test_every_wrong_field_is_named_at_once(calculator: TestClient) -> None:
 
 
 def test_what_the_catalog_does_not_have_is_named_together_with_a_hint(calculator: TestClient) -> None:
-    posted = scenario_document("llama-3.1-9b", "h100-sxm", engine={"id": "vlm"}, parallelism={"tensor": 2})
+    posted = scenario_document("llama-3.1-9b", "h100-sxm", engine={"id": "vlm"}, parallelism={"data": 2})
     response = calculator.post(EVALUATE, json=posted)
-    assert paths(response) == ["parallelism.tensor", "model.id", "hardware.id", "engine.id"]
+    assert paths(response) == ["parallelism.data", "model.id", "hardware.id", "engine.id"]
     hints = {error["path"]: error["message"] for error in response.json()["errors"]}
     assert "h100-sxm-80gb" in hints["hardware.id"]
     assert "llama-3.1-8b" in hints["model.id"]

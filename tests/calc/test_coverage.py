@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.calc.architecture import Architecture, LayerGroup
+from app.calc.architecture import Architecture, LayerGroup, SidePath
 from app.calc.coverage import step_weight_bytes
 from app.calc.dtypes import WeightFormat
 from app.calc.layers.dense import DenseFeedForward
@@ -16,7 +16,7 @@ from app.calc.layers.parts import WeightGroup
 from app.calc.parameters import count_parameters, text_weight_bytes
 from app.calc.weight_plan import convention
 from tests.calc.strategies import array, at, repeatable
-from tests.factories import llama_3_1_8b
+from tests.factories import llama_3_1_8b, shipped_catalog
 
 QWEN3_30B = Architecture(
     name="Qwen3-30B-A3B",
@@ -141,3 +141,35 @@ def test_identity_experts_leave_more_unread() -> None:
     router = 48 * 2048 * 128 * 2  # the router chooses among twice as many
     one = 48 * 3 * 2048 * 768 * 2
     assert step_weight_bytes(half, BF16, 1) == float(step_weight_bytes(QWEN3_30B, BF16, 1)) + router - 4 * one
+
+
+@pytest.mark.parametrize("weights", [WeightFormat.BF16, WeightFormat.FP8, WeightFormat.INT4, WeightFormat.FP32])
+@pytest.mark.parametrize("tokens", [0, 1, 64, 10**6])
+def test_a_table_beside_the_embedding_is_left_out_and_the_embedding_is_not(weights: WeightFormat, tokens: int) -> None:
+    """A step gathers rows of the table; the small matrices beside it are read whole."""
+    matrices, table = SidePath("per-layer projection", 64 * 96), SidePath("per-layer table", 1000 * 96, gathered=96)
+    without = replace(MIXED, side_paths=(matrices,))
+    tables = replace(MIXED, side_paths=(matrices, table, table))
+    plan = convention(weights, MIXED)
+    assert step_weight_bytes(tables, plan, tokens) == pytest.approx(step_weight_bytes(without, plan, tokens), rel=1e-12)
+    wide = 4 if weights is WeightFormat.FP32 else 2
+    beside = float(step_weight_bytes(without, plan, tokens)) - float(step_weight_bytes(MIXED, plan, tokens))
+    assert beside == pytest.approx(64 * 96 * wide, rel=1e-9)
+    doubled = replace(MIXED, vocab_size=2000)
+    grown = float(step_weight_bytes(doubled, plan, tokens)) - float(step_weight_bytes(MIXED, plan, tokens))
+    assert grown == pytest.approx(2 * 1000 * 64 * wide, rel=1e-9)  # rows of embedding and head
+
+
+@pytest.mark.parametrize(
+    ("model", "rows", "layers"),
+    [("gemma-3n-e2b", 262_144, 30), ("gemma-3n-e4b", 262_144, 35), ("gemma-4-e2b", 262_144, 35)],
+)
+def test_the_per_layer_tables_of_gemma_are_left_out(model: str, rows: int, layers: int) -> None:
+    """256 elements for every layer and row of the vocabulary."""
+    architecture = shipped_catalog().architectures[model]
+    plan = convention(WeightFormat.BF16, architecture)
+    whole = text_weight_bytes(count_parameters(architecture), plan)
+    table = 0
+    for _layer in range(layers):
+        table += rows * 256
+    assert step_weight_bytes(architecture, plan, 1) == whole - 2 * table

@@ -22,7 +22,7 @@ TINY_CONFIG: Mapping[str, Any] = {
 HUGE_CONFIG: Mapping[str, Any] = {
     "model_type": "llama",
     "hidden_size": 1_000_000,
-    "num_hidden_layers": 10_000,
+    "num_hidden_layers": 2_000,
     "num_attention_heads": 10_000,
     "intermediate_size": 10_000_000,
     "vocab_size": 100_000_000,

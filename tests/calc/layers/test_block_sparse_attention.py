@@ -53,24 +53,29 @@ def test_work_is_what_is_counted_one_by_one(
     grouped, most = attention.attention, attention.top_blocks * attention.block
     value_dim = grouped.v_head_dim or grouped.head_dim
     scored = flops = 0
-    rows = set()
+    rows, keys = set(), set()
     for position in range(cached, cached + new):
-        for _ in range(position + 1):
-            scored += attention.indexer.heads * 2 * attention.indexer.dim
+        if position + 1 > most:  # else there is nothing to choose
+            for key in range(position + 1):
+                keys.add(key)
+                scored += attention.indexer.heads * 2 * attention.indexer.dim
         for key in {*range(min(position, most - 1)), position}:
             rows.add(key)
             for _ in range(grouped.n_heads):
                 flops += 2 * grouped.head_dim + 2 * value_dim
     index, work = attention.work(Run(1.0, float(new), float(cached), is_decode=is_decode))
     assert (index.operator, index.flops) == (OperatorName.INDEXER, scored)
-    assert index.cache_elements == (cached + new) * attention.indexer.dim
+    assert index.cache_elements == len(keys) * attention.indexer.dim
     assert (work.operator, work.flops) == (OperatorName.ATTENTION, flops)
     assert work.cache_elements == len(rows) * grouped.n_kv_heads * (grouped.head_dim + value_dim)
 
 
 def test_up_to_the_chosen_blocks_it_is_plain_attention_and_beyond_it_reads_no_more() -> None:
     at_most, far = (Run(1.0, 1.0, n, is_decode=True) for n in (2047.0, 131_071.0))
-    assert MINIMAX_M3.work(at_most)[1:] == GROUPED.work(at_most)
+    index, *attention = MINIMAX_M3.work(at_most)
+    assert (index.flops, index.cache_elements) == (0, 0)
+    assert tuple(attention) == GROUPED.work(at_most)
+    assert MINIMAX_M3.work(far)[0].cache_elements == 131_072 * 128
     assert MINIMAX_M3.work(far)[1] == MINIMAX_M3.work(at_most)[1]
     assert MINIMAX_M3.work(far)[1].cache_elements == 16 * 128 * 1024
 

@@ -120,9 +120,10 @@ def one_by_one(attention: CompressedAttention, new: int, cached: int) -> tuple[f
             continue
         seen = set(range(position + 1))
         if attention.top is not None:
-            scored_rows |= seen
-            for _ in seen:
-                scored += 1 / stride
+            if len(seen) > attention.top * stride:  # else every row is read, and none has to be found
+                scored_rows |= seen
+                for _ in seen:
+                    scored += 1 / stride
             seen = {*range(min(position, attention.top * stride - 1)), position}
         shared |= seen
         for _ in seen:
@@ -157,6 +158,15 @@ def test_a_decode_step_of_v4_flash_in_numbers() -> None:
     index, four = FLASH_4.work(run)  # 32,768 rows are scored, 512 of them chosen
     assert (index.flops, index.cache_elements) == (2 * 64 * 128 * 32_768, 128 * 32_768)
     assert (four.flops, four.cache_elements) == (4 * 64 * 512 * (128 + 512), 512 * (128 + 512))
+
+
+def test_rows_that_are_all_read_are_not_scored() -> None:
+    """512 rows of 4 positions each are 2,048 positions: only after them there is a choice."""
+    (within, _), (beyond, _) = (FLASH_4.work(Run(1.0, 1.0, n, is_decode=True)) for n in (2047.0, 2048.0))
+    assert (within.flops, within.cache_elements) == (0, 0)
+    assert (beyond.flops, beyond.cache_elements) == (2 * 64 * 128 * 2049 / 4, 128 * 2049 / 4)
+    index, _ = FLASH_4.work(Run(1.0, 2048.0, 0.0, is_decode=False))
+    assert (index.flops, index.cache_elements) == (0, 0)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4, 8])

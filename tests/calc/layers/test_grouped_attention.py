@@ -1,5 +1,7 @@
 """Grouped attention: layers of real models by hand, pairs counted one by one, heads divided among GPUs."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -111,6 +113,25 @@ def test_norms_cost_four_flops_an_element_of_all_heads() -> None:
         kind = GroupedAttention(32, 8, 128, qk_norm=norm)
         (weights,) = [w for w in kind.weights(4096) if w.operator is OperatorName.NORMS]
         assert (weights.params, weights.flops) == (attention, 4 * (32 + 8) * 128)
+
+
+@pytest.mark.parametrize(("v_head_dim", "values"), [(None, 128), (64, 64)])
+@pytest.mark.parametrize("query_rank", [None, 96])
+def test_a_gate_for_each_element_is_as_wide_as_the_output(
+    v_head_dim: int | None, values: int, query_rank: int | None
+) -> None:
+    """A second query of the hidden state where values are as wide as queries; with a bias of its own."""
+    plain = GroupedAttention(8, 2, 128, v_head_dim, query_rank=query_rank)
+    biased = replace(plain, qkv_bias=True)
+    gated = [replace(kind, output_gate=OutputGate.PER_ELEMENT) for kind in (plain, biased)]
+    gate = bias = 0
+    for _head in range(8):
+        for _element in range(values):
+            gate += 1024
+            bias += 1
+    assert stored(gated[0], 1024) - stored(plain, 1024) == gate
+    assert stored(gated[1], 1024) - stored(gated[0], 1024) == 8 * 128 + bias + 2 * (128 + values)
+    assert stored(biased, 1024) - stored(plain, 1024) == 8 * 128 + 2 * (128 + values)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Latent attention: layers of real models by hand, one row for all heads, absorbed decode and expanded prefill."""
+"""Latent attention: layers of real models by hand, one row for all heads, absorbed decode, prefill as is cheaper."""
 
 import pytest
 from hypothesis import given
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from app.calc.layers.latent_attention import LatentAttention
 from app.calc.layers.parts import OperatorName, Run, SplitError
 from app.calc.layers.span import FULL, Selection, Span
-from tests.calc.strategies import repeatable
+from tests.calc.strategies import array, at, repeatable
 
 DEEPSEEK_V3 = LatentAttention(128, 512, 128, 64, 128, q_rank=1536)
 DEEPSEEK_V2_LITE = LatentAttention(16, 512, 128, 64, 128)
@@ -131,26 +131,102 @@ def test_an_absorbed_decode_step_is_what_is_counted_one_by_one(
     assert work.cache_elements == sequences * len(rows) * (attention.kv_rank + attention.rope_dim)
 
 
+def own_and_others(span: Span, position: int, cached: int) -> tuple[list[int], list[int]]:
+    """Positions of the pass, and cached ones, that a query sees: of a selection as many of its own as there are."""
+    own, before = list(range(cached, position + 1)), list(range(cached))
+    if isinstance(span, Selection):
+        own = own[-span.top :]
+        before = before[: span.top - len(own)]
+    return own, before
+
+
+def prefill_by_hand(attention: LatentAttention, span: Span, new: int, cached: int) -> tuple[int, int, int, int]:
+    """FLOP of own pairs, of pairs with cached latents absorbed and expanded, and of making those latents' heads."""
+    own = absorbed = expanded = up = 0
+    used: set[int] = set()
+    for position in range(cached, cached + new):
+        mine, before = own_and_others(span, position, cached)
+        used.update(before)
+        for _head in range(attention.n_heads):
+            for _ in mine:
+                own += 2 * (attention.nope_dim + attention.rope_dim) + 2 * attention.v_dim
+            for _ in before:
+                absorbed += 2 * (attention.kv_rank + attention.rope_dim) + 2 * attention.kv_rank
+                expanded += 2 * (attention.nope_dim + attention.rope_dim) + 2 * attention.v_dim
+    for _latent in used:
+        for _head in range(attention.n_heads):
+            up += 2 * attention.kv_rank * (attention.nope_dim + attention.v_dim)
+    return own, absorbed, expanded, up
+
+
 @repeatable
 @given(small, spans, st.integers(1, 40), st.integers(0, 40))
-def test_an_expanded_prefill_is_what_is_counted_one_by_one(
+def test_a_prefill_is_the_cheaper_of_two_forms_counted_one_by_one(
     attention: LatentAttention, span: Span, new: int, cached: int
 ) -> None:
-    """Keys and values of every cached latent that is seen are made once; those of new tokens are the weights' work."""
-    attended, rows = 0, set()
-    for position in range(cached, cached + new):
-        for key in seen(span, position):
-            rows.add(key)
-            for _ in range(attention.n_heads):
-                attended += 2 * (attention.nope_dim + attention.rope_dim) + 2 * attention.v_dim
-    expanded = 0
-    for _ in (row for row in rows if row < cached):
-        for _ in range(attention.n_heads):
-            expanded += 2 * attention.kv_rank * (attention.nope_dim + attention.v_dim)
+    """Keys and values of new tokens are the weights' work; those of cached latents are made only where that pays."""
+    own, absorbed, expanded, made = prefill_by_hand(attention, span, new, cached)
+    is_expanded = made + expanded <= absorbed
     up, work = attention.attend(Run(1.0, float(new), float(cached), is_decode=False), span)
-    assert (up.operator, up.flops, up.cache_elements) == (OperatorName.LATENT_UP, expanded, 0)
-    assert (work.operator, work.flops) == (OperatorName.ATTENTION, attended)
+    assert (up.operator, work.operator) == (OperatorName.LATENT_UP, OperatorName.ATTENTION)
+    assert (up.flops, up.cache_elements) == (made if is_expanded else 0, 0)
+    assert work.flops == own + (expanded if is_expanded else absorbed)
+    rows = {key for position in range(cached, cached + new) for key in seen(span, position)}
     assert work.cache_elements == len(rows) * (attention.kv_rank + attention.rope_dim)
+
+
+@pytest.mark.parametrize("attention", [DEEPSEEK_V3, KIMI_K3, GLM_5], ids=["DeepSeek-V3", "Kimi-K3", "GLM-5"])
+@pytest.mark.parametrize("span", [FULL, Selection(2048)], ids=["all", "selection"])
+@pytest.mark.parametrize("new", [1, 7, 170, 171, 600, 5000])
+@pytest.mark.parametrize("cached", [0, 1, 2047, 100_000])
+def test_a_prefill_is_never_charged_more_than_either_whole_form(
+    attention: LatentAttention, span: Span, new: int, cached: int
+) -> None:
+    pairs = rows = 0
+    for position in range(cached, cached + new):
+        pairs += position + 1 if span is FULL else min(position + 1, 2048)
+    rows = cached if span is FULL else min(cached, 2047)
+    heads, r, p = attention.n_heads, attention.kv_rank, attention.rope_dim
+    absorbed = 2 * heads * (2 * r + p) * pairs
+    made = 2 * heads * r * (attention.nope_dim + attention.v_dim) * rows
+    expanded = made + 2 * heads * (attention.nope_dim + p + attention.v_dim) * pairs
+    up, work = attention.attend(Run(1.0, float(new), float(cached), is_decode=False), span)
+    charged = float(up.flops) + float(work.flops)
+    assert 0 < charged <= min(absorbed, expanded)
+    assert up.flops in (0, made)
+    if cached == 0:
+        assert charged == expanded
+
+
+def test_one_token_after_a_long_prefix_is_charged_at_most_what_absorbed_needs() -> None:
+    """Expanding 100,000 latents for one query would be 3.36e12 FLOP, a hundred times as much."""
+    absorbed = 2 * 128 * (2 * 512 + 64) * 100_001
+    up, work = DEEPSEEK_V3.work(Run(1.0, 1.0, 100_000.0, is_decode=False))
+    assert up.flops == 0
+    assert work.flops == absorbed - 2 * 128 * (2 * 512 - 128 - 128)  # the token's own pair is expanded
+    assert work.flops <= absorbed <= 2.79e10
+
+
+def test_a_latent_is_expanded_from_the_token_on_that_makes_it_pay() -> None:
+    """512 × 256 ÷ (2 × 512 − 256) = 170.7 new tokens, however many are cached and whatever the heads."""
+    for cached in (1.0, 1000.0, 100_000.0):
+        for attention in (DEEPSEEK_V3, KIMI_K3):
+            below, _ = attention.work(Run(1.0, 170.0, cached, is_decode=False))
+            above, _ = attention.work(Run(1.0, 171.0, cached, is_decode=False))
+            assert (below.flops, above.flops) == (0, 2 * 512 * attention.n_heads * 256 * cached)
+
+
+@pytest.mark.parametrize("span", [FULL, Selection(24)], ids=["all", "selection"])
+def test_a_prefill_of_arrays_is_that_of_their_elements(span: Span) -> None:
+    lengths, cached = [1.0, 20.0, 170.0, 171.0, 4000.0], [0.0, 1.0, 4.0, 23.0, 24.0, 9999.0]
+    shape = (len(lengths), len(cached))
+    table = DEEPSEEK_V3.attend(Run(1.0, array(lengths)[:, None], array(cached), is_decode=False), span)
+    for i, new in enumerate(lengths):
+        for j, before in enumerate(cached):
+            one = DEEPSEEK_V3.attend(Run(1.0, new, before, is_decode=False), span)
+            for many, single in zip(table, one, strict=True):
+                assert at(many.flops, shape, (i, j)) == single.flops
+                assert at(many.cache_elements, shape, (i, j)) == single.cache_elements
 
 
 def test_a_decode_step_of_deepseek_v3_in_numbers() -> None:
@@ -176,7 +252,7 @@ def test_absorption_costs_a_token_what_the_up_projection_does() -> None:
 @repeatable
 @given(small, st.integers(1, 200))
 def test_the_pairs_of_a_decode_step_are_the_difference_of_two_prefills(attention: LatentAttention, n: int) -> None:
-    """The arithmetic of a pair differs: absorbed in one, expanded in the other."""
+    """The arithmetic of a pair differs: absorbed in one, expanded in the other, where nothing is cached."""
     longer = float(attention.work(Run(1.0, n + 1.0, 0.0, is_decode=False))[1].flops)
     shorter = float(attention.work(Run(1.0, float(n), 0.0, is_decode=False))[1].flops)
     (decode,) = attention.work(Run(1.0, 1.0, float(n), is_decode=True))

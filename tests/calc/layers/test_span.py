@@ -100,6 +100,12 @@ def test_a_chunk_that_starts_anew_shows_less_to_a_later_token() -> None:
     assert [chunk.reach(n) for n in (0, 1, 8191, 8192, 8193)] == [0, 1, 8191, 0, 1]
 
 
+def test_a_half_token_past_a_boundary_is_the_first_of_its_chunk() -> None:
+    """A step halfway through an answer has a context that need not be whole."""
+    assert [Chunk(8192).visible(n) for n in (0.5, 8191.5, 8192.5, 8193.5, 16_384.5)] == [0.5, 8191.5, 1.0, 1.5, 1.0]
+    assert Chunk(8192).visible(array([8192.0, 8192.5])).tolist() == [8192.0, 1.0]  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("length", [1, 128, 3000, 8192])
 @pytest.mark.parametrize("chunks", [1, 2048, 10_000, 12_207])
 def test_the_last_place_of_a_chunk_belongs_to_it_however_far_out(length: int, chunks: int) -> None:

@@ -57,7 +57,7 @@ def test_a_decode_step_scores_every_position_and_attends_to_the_best(
 ) -> None:
     index_flops = index_read = flops = read = 0
     for position in range(context):
-        if attention.indexer is not None:
+        if attention.indexer is not None and context > attention.top:  # else there is nothing to choose
             index_flops += attention.indexer.heads * 2 * attention.indexer.dim
             index_read += attention.indexer.dim
         if position < attention.top:
@@ -70,26 +70,35 @@ def test_a_decode_step_scores_every_position_and_attends_to_the_best(
 
 @repeatable
 @given(layers, st.integers(1, 30), st.integers(0, 30))
-def test_a_prefill_scores_every_pair_and_attends_to_the_best(
+def test_a_prefill_scores_where_there_is_a_choice_and_attends_to_the_best(
     attention: SparseLatentAttention, new: int, cached: int
 ) -> None:
-    scored = pairs = 0
-    rows = set()
+    """A query chooses its own tokens first, then the first of the prefix: the choice that repeats most."""
+    scored = own = others = 0
+    keys, rows, latent = set(), set(), attention.latent
     for position in range(cached, cached + new):
-        scored += position + 1
-        chosen = {*range(min(position, attention.top - 1)), position}
-        pairs += len(chosen)
-        rows |= chosen
-    latent = attention.latent
+        if position + 1 > attention.top:
+            for key in range(position + 1):
+                keys.add(key)
+                scored += 1
+        mine = min(position - cached + 1, attention.top)
+        before = list(range(cached))[: attention.top - mine]
+        rows.update(before)
+        own += mine
+        others += len(before)
     *index, up, work = attention.work(Run(1.0, float(new), float(cached), is_decode=False))
     for found in index:
         assert attention.indexer is not None
         assert found.flops == scored * attention.indexer.heads * 2 * attention.indexer.dim
-        assert found.cache_elements == (cached + new) * attention.indexer.dim
-    assert work.flops == pairs * latent.n_heads * 2 * (latent.nope_dim + latent.rope_dim + latent.v_dim)
-    assert work.cache_elements == len(rows) * latent.row_width
-    reached = len([row for row in rows if row < cached])
-    assert up.flops == reached * latent.n_heads * 2 * latent.kv_rank * (latent.nope_dim + latent.v_dim)
+        assert found.cache_elements == len(keys) * attention.indexer.dim
+    expanded = latent.n_heads * 2 * (latent.nope_dim + latent.rope_dim + latent.v_dim)
+    absorbed = latent.n_heads * 2 * (2 * latent.kv_rank + latent.rope_dim)
+    made = len(rows) * latent.n_heads * 2 * latent.kv_rank * (latent.nope_dim + latent.v_dim)
+    if made + expanded * others <= absorbed * others:
+        assert (up.flops, work.flops) == (made, expanded * (own + others))
+    else:
+        assert (up.flops, work.flops) == (0, expanded * own + absorbed * others)
+    assert work.cache_elements == (new + len(rows)) * latent.row_width
 
 
 def test_up_to_the_selection_it_is_plain_latent_attention() -> None:
@@ -102,7 +111,8 @@ def test_far_beyond_it_attention_reads_no_more_while_the_index_does() -> None:
     near, far = (DEEPSEEK_V3_2.work(Run(1.0, 1.0, n, is_decode=True)) for n in (2047.0, 131_071.0))
     assert near[1] == far[1]
     assert far[1].cache_elements == 2048 * 576
-    assert far[0].cache_elements == 131_072 * 128 == 64 * float(near[0].cache_elements)
+    assert near[0].cache_elements == near[0].flops == 0  # 2,048 positions are all read
+    assert (far[0].cache_elements, far[0].flops) == (131_072 * 128, 131_072 * 64 * 2 * 128)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 8])

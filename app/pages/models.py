@@ -1,0 +1,56 @@
+"""The models: a list that the address narrows and orders, and a page for each."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.pages.model_rows import model_rows, shown
+from app.pages.model_view import model_view
+from app.web import urls
+from app.web.listing_query import read_listing
+from app.web.model_columns import model_columns
+from app.web.near_names import near_ids
+from app.web.query import items_of
+from app.web.services import ShelfDep
+from app.web.templating import Templates, is_fragment
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/models")
+async def models(request: Request, shelf: ShelfDep) -> Response:
+    """The models that the query asks for; every one where it asks for nothing."""
+    templates: Templates = request.app.state.templates
+    known = shelf.facts.values()
+    listing = read_listing(items_of(request.query_params), model_columns(known))
+    columns = shown(listing.columns)
+    context: dict[str, Any] = {
+        "form": listing,
+        "columns": columns,
+        "rows": model_rows([] if listing.refusals else listing.of(known), columns),
+        "total": len(known),
+        "address": urls.models,
+        "twin": None if listing.refusals else urls.models_api(listing.items),
+    }
+    status = 422 if listing.refusals else 200
+    if not is_fragment(request):
+        return templates.page("models", context, status)
+    if listing.refusals:
+        return templates.partial("list_refusal", context, status)
+    # The form already shows the order that it asked for; a heading of the table cannot set it but so.
+    context["orders_oob"] = not request.headers.get("hx-source", "").startswith("form")
+    address = urls.models(listing.items)
+    headers = {} if request.headers.get("hx-current-url", "").endswith(address) else {"HX-Push-Url": address}
+    return templates.partial("model_update", context, status, headers)
+
+
+@router.get("/models/{model_id}")
+async def model(model_id: str, request: Request, shelf: ShelfDep) -> Response:
+    """Everything the catalog knows of one model; for an id that is not there, what may have been meant."""
+    templates: Templates = request.app.state.templates
+    facts = shelf.facts.get(model_id)
+    if facts is None:
+        near = near_ids(model_id, {id_: known.record.name for id_, known in shelf.facts.items()})
+        return templates.page("no_model", {"near": [shelf.facts[id_].record for id_ in near]}, 404)
+    return templates.page("model", {"view": model_view(facts, shelf), "twin": urls.model_api(model_id)})
