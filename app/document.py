@@ -69,6 +69,7 @@ def _memory(evaluation: Evaluation) -> dict[str, Any]:
         "per_gpu": asdict(held.per_gpu),
         "kv_bytes_per_sequence": held.kv_bytes_per_sequence,
         "kv_bytes_per_token": held.kv_bytes_per_token,
+        "state_bytes_per_sequence": held.state_bytes_per_sequence,
         "gpu_bytes_per_sequence": held.gpu_bytes_per_sequence,
         "kv_pool_tokens": held.kv_pool_tokens,
         "max_concurrency": held.max_concurrency,

@@ -68,6 +68,7 @@ class Memory(BaseModel):
     per_gpu: PerGpuMemory
     kv_bytes_per_sequence: float = Field(description="At prompt + output tokens.")
     kv_bytes_per_token: float = Field(description="That, divided by the tokens.")
+    state_bytes_per_sequence: float = Field(description="Of it, what recurrent layers keep whatever the length.")
     gpu_bytes_per_sequence: float = Field(description="What one GPU holds of a sequence, copies included.")
     kv_pool_tokens: int
     max_concurrency: int = Field(description="Sequences that fit at full length.")

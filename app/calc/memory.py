@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from app.calc.broadcast import scalar
 from app.calc.deployment import MOST_CONCURRENT, Deployment
-from app.calc.kv_cache import ContextLimit, kv_bytes_per_sequence, longest_context
+from app.calc.kv_cache import ContextLimit, cache_shape, kv_bytes_per_sequence, longest_context
 from app.calc.parameters import count_parameters, weight_bytes
 
 IDEAL_ENGINE_BYTES = 0.0
@@ -35,15 +35,16 @@ class PerGpuMemory:
 class Memory:
     """What the card holds. Concurrency and context are whole numbers, for an ideal engine.
 
-    `kv_bytes_…` are those of the whole model, each head's cache once; `gpu_bytes_per_sequence` is what one GPU holds of
-    it, copies included. `max_concurrency` is at the scenario's full length; `max_context_tokens` is the length each of
-    the scenario's sequences could reach, by memory alone.
+    `kv_bytes_…` are those of the whole model, each head's cache once, with its states; `gpu_bytes_per_sequence` is what
+    one GPU holds of it, copies included. `max_concurrency` is at the full length. `max_context_tokens` is the length
+    that each of the scenario's sequences could reach, by memory alone.
     """
 
     per_gpu: PerGpuMemory
     budget_bytes: float
     kv_bytes_per_sequence: float
     kv_bytes_per_token: float
+    state_bytes_per_sequence: float
     gpu_bytes_per_sequence: float
     kv_pool_tokens: int
     max_concurrency: int
@@ -110,6 +111,7 @@ def memory(deployment: Deployment) -> Memory:
         budget_bytes=budget,
         kv_bytes_per_sequence=per_sequence,
         kv_bytes_per_token=per_sequence / workload.total_tokens,
+        state_bytes_per_sequence=cache_shape(deployment.architecture).state_bytes,
         gpu_bytes_per_sequence=on_gpu,
         kv_pool_tokens=_pool_tokens(pool, on_gpu, workload.total_tokens),
         max_concurrency=fitting,
