@@ -19,7 +19,7 @@ class SidePath:
     """
 
     name: str
-    params: int
+    params: int = 0
     vectors: int = 0
     gathered: int | None = None
 

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from app.calc.architecture import Architecture
 from app.calc.broadcast import Quantity
-from app.calc.layers.parts import WeightGroup, Weights
+from app.calc.layers.parts import Weights
 from app.calc.parameters import count_parameters, layer_weights, side_table_params, text_weight_bytes
 from app.calc.weight_plan import WeightPlan
 
@@ -16,7 +16,7 @@ def step_weight_bytes(architecture: Architecture, plan: WeightPlan, tokens: Quan
     Worked number: Qwen3-30B-A3B in bf16 is 61.06 GB; one token reads 8 of 128 experts a layer, 6.71 GB in all.
     """
     total: Quantity = text_weight_bytes(count_parameters(architecture), plan)
-    total = total - side_table_params(architecture) * plan.layout(WeightGroup.SIDE_PATHS).bytes_per_weight
+    total = total - side_table_params(architecture) * plan.wide.bytes_per_weight
     for weights, copy_bytes in _experts(architecture, plan):
         total = total - copy_bytes * (weights.copies - weights.touched(tokens))
     return total

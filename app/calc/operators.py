@@ -1,7 +1,7 @@
 """What a forward pass computes and moves, operator by operator.
 
 Counted bytes are the ones no kernel can avoid: every weight once a pass (of experts those that a token chose), table
-rows gathered, each new row of the cache written, each visible one read, each recurrent state read and written.
+rows gathered, each new row of the cache written, each visible one read, each recurrent state written (and read).
 Activations between operators are left out, because a fused kernel or the on-chip cache keeps them from memory; so are
 softmax, activation functions, rotary and residual additions. That makes the result a floor: a real pass moves more.
 """
@@ -62,7 +62,10 @@ def prefill_operators(deployment: Deployment, new_tokens: Quantity, cached_token
 
     Worked number: 1,000 tokens of Llama-3.1-8B: 13.96e12 FLOP in matrices, 0.262e12 in attention, 1.05e9 in the head.
     """
-    return _operators(deployment, Run(1.0, new_tokens, cached_tokens, is_decode=False), 1.0)
+    matrices = deployment.matrix_dtype(deployment.precision.weights.layout(WeightGroup.ATTENTION))
+    peak = deployment.accelerator.peak
+    speedup = peak(matrices) / peak(deployment.attention_dtype)
+    return _operators(deployment, Run(1.0, new_tokens, cached_tokens, False, speedup), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ def _operators(deployment: Deployment, run: Run, logits: Quantity) -> list[Opera
     row_bytes = tables * hidden * plan.layout(WeightGroup.EMBEDDING).bytes_per_weight
     result = [Operator(OperatorName.EMBEDDING, 0.0, run.tokens * row_bytes, wide)]
     for program in _programs(deployment):
-        result += _layer_operators(program, run, kv_bytes, deployment.attention_dtype)
+        result += _layer_operators(program, run, kv_bytes, (deployment.attention_dtype, wide))
     final_norm = FLOPS_PER_NORM_ELEMENT * logits * hidden
     gains = final_norm_params(architecture) * plan.wide.bytes_per_weight
     result.append(Operator(OperatorName.NORMS, final_norm, gains, wide))
@@ -114,9 +117,10 @@ def _head(deployment: Deployment, architecture: Architecture, logits: Quantity) 
     return Operator(OperatorName.HEAD, flops, moved, deployment.matrix_dtype(layout))
 
 
-def _layer_operators(program: _Program, run: Run, kv_bytes: float, attention: Dtype) -> list[Operator]:
+def _layer_operators(program: _Program, run: Run, kv_bytes: float, types: tuple[Dtype, Dtype]) -> list[Operator]:
     """Slots with their weights, the first of the mixer with what it writes to the cache, and the mixer's own work."""
     count, tokens, result = program.group.count, run.tokens, []
+    attention, wide = types
     written = program.written_elements_per_token * kv_bytes
     for slot in program.slots:
         moved: Quantity = slot.fixed_bytes
@@ -130,8 +134,7 @@ def _layer_operators(program: _Program, run: Run, kv_bytes: float, attention: Dt
     mixer = program.group.mixer
     for work in mixer.work(run) if mixer is not None else ():
         moved = count * (work.cache_elements * kv_bytes + work.state_bytes)
-        # Scores and values have a type of their own; other work runs in that of the weights it goes with.
-        dtype = attention if work.operator is OperatorName.ATTENTION else program.dtypes.get(work.operator, attention)
+        dtype = attention if work.operator is OperatorName.ATTENTION else program.dtypes.get(work.operator, wide)
         result.append(Operator(work.operator, count * work.flops, moved, dtype))
     return result
 
@@ -179,7 +182,10 @@ def _program(group: LayerGroup, architecture: Architecture, plan: WeightPlan, dt
     slots = tuple(_slot(name, found, group, plan, dtype_of) for name, found in by_name.items())
     rows = group.mixer.cache() if group.mixer is not None else ()
     written = group.count * sum(row.width_per_token for row in rows)
-    return _Program(group, slots, written, MappingProxyType({slot.name: slot.dtype for slot in slots}))
+    # Work that multiplies as its matrices do runs in their type; scores and states do not.
+    together = (OperatorName.INDEXER, OperatorName.LATENT_UP)
+    dtypes: dict[OperatorName, Dtype] = {slot.name: slot.dtype for slot in slots if slot.name in together}
+    return _Program(group, slots, written, MappingProxyType(dtypes))
 
 
 def _slot(name: OperatorName, found: list[Weights], group: LayerGroup, plan: WeightPlan, dtype_of: _DtypeOf) -> _Slot:

@@ -165,7 +165,7 @@ def test_a_step_reads_every_weight_once_but_gathered_tables_idle_experts_and_the
     for group in architecture.layers:
         if group.mixer is not None:
             written += group.count * sum(2 * row.width / row.compression for row in group.mixer.cache())
-            moved_state += group.count * sum(2 * state.bytes for state in group.mixer.state())
+            moved_state += group.count * sum(state.bytes for state in group.mixer.state())  # written, none read yet
         for block in group.feed_forwards:
             if isinstance(block, Experts) and block.hash_table:
                 # The table is counted whole among the parameters; a token reads as many cells as it has experts.
@@ -205,3 +205,13 @@ def test_a_phase_is_bound_by_what_takes_more_than_half_of_its_time(compute_s: fl
     }
     assert cost.ceiling_s == pytest.approx(compute_s + 1)
     assert cost.overlapped_s == pytest.approx(max(compute_s, 1) + 0.1)
+
+
+@pytest.mark.parametrize("cached", [1_000, 100_000])
+def test_a_latent_prefix_takes_the_faster_form_where_matrices_run_in_another_type(cached: int) -> None:
+    # Up projection in FP8 and scores in 16 bits: the choice between the two forms is one of time, not of FLOPs.
+    model, card = shipped_catalog().models["deepseek-v3"], shipped_catalog().devices["h200-sxm"]
+    fp8 = precision(WeightFormat.FP8, compute=Dtype.FP8, architecture=model.architecture)
+    asked = deployment(architecture=model.architecture, accelerator=card, precision=fp8)
+    times = [float(ceiling_s(prefill_operators(asked, new, cached), card)) for new in range(1, 400)]
+    assert times == sorted(times)

@@ -90,7 +90,7 @@ class LatentAttention:
 
         Decode is absorbed: queries are moved into the latent space, so a pair costs 2·H·(r + p) for the score and
         2·H·r for the value, and the latent row is read once for all heads. Prefill is expanded: a pair costs
-        2·H·(n + p) and 2·H·v. Pairs with cached latents are the cheaper of the two: absorbed, or expanded after those
+        2·H·(n + p) and 2·H·v. Pairs with cached latents take the faster of the two: absorbed, or expanded after those
         latents went through the up projection as well.
         """
         heads, read = FLOPS_PER_MULTIPLY_ADD * self.n_heads, self.row_width * run.rows_read(span)
@@ -104,11 +104,11 @@ class LatentAttention:
         own = run.sequences * span.pairs(run.new_tokens)
         others = pairs - own
         up: Quantity = FLOPS_PER_MULTIPLY_ADD * self._up_params * run.sequences * span.reach(run.cached_tokens)
-        is_expanded = indicator(up + expanded * others <= absorbed * others)
+        is_expanded = indicator(up / run.matrix_speedup + expanded * others <= absorbed * others)
         per_other = absorbed + (expanded - absorbed) * is_expanded
         return (
             Work(OperatorName.LATENT_UP, up * is_expanded),
-            Work(OperatorName.ATTENTION, expanded * own + per_other * others, read),
+            Work(OperatorName.ATTENTION, min(absorbed, expanded) * own + per_other * others, read),
         )
 
     def split(self, ranks: int) -> Self:

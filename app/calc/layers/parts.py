@@ -146,12 +146,14 @@ class Run:
     """One pass: `sequences` that each compute `new_tokens` after `cached_tokens`.
 
     In decode one token is new and the others of its context are cached; a prefill computes many at once.
+    `matrix_speedup` is how much faster the layers' matrices are multiplied than scores and values.
     """
 
     sequences: Quantity
     new_tokens: Quantity
     cached_tokens: Quantity
     is_decode: bool
+    matrix_speedup: float = 1.0
 
     @property
     def tokens(self) -> Quantity:
