@@ -1,0 +1,1 @@
+"""The importer: a published config.json read as an architecture and a weight plan, key by key."""

@@ -1,0 +1,15 @@
+"""The largest value that each kind of key may have: far above any model, far below what would cost time to refuse."""
+
+HIDDEN = 1_000_000
+LAYERS = 2_000
+HEADS = 100_000
+HEAD_WIDTH = 100_000
+WIDTH = 10_000_000
+VOCABULARY = 100_000_000
+POSITIONS = 1_000_000_000
+EXPERTS = 100_000
+COUNT = 1_000_000
+LIST = 10_000
+"""Entries of a list that is read item by item."""
+NAMES = 200_000
+"""Entries of a list of module names."""

@@ -1,0 +1,162 @@
+"""Which block of a configuration is the language model's, and what kind it says it is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.catalog.importing import spellings
+from app.catalog.importing.class_defaults import CLASS_DEFAULTS
+from app.catalog.importing.errors import MOST_QUOTED, ConfigError, quoted
+from app.catalog.importing.keys import Keys
+from app.catalog.importing.native_params import from_native, is_native
+from app.catalog.importing.provenance import Ledger
+
+BLOCKS = ("text_config", "llm_config", "language_config", "thinker_config")
+INNER_TYPES = {
+    "gemma3": "gemma3_text",
+    "gemma3n": "gemma3n_text",
+    "gemma4": "gemma4_text",
+    "llama4": "llama4_text",
+    "qwen2_vl": "qwen2_vl_text",
+    "qwen2_5_vl": "qwen2_5_vl_text",
+    "qwen3_vl": "qwen3_vl_text",
+    "qwen3_vl_moe": "qwen3_vl_moe_text",
+    "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
+    "qwen3_omni_moe": "qwen3_omni_moe_text",
+    "glm4v": "glm4v_text",
+    "glm4v_moe": "glm4v_moe_text",
+    "mistral3": "mistral",
+    "step3_vl": "step3_text",
+    "minimax_m3_vl": "minimax_m3_text",
+    "kimi_k25": "kimi_k2",
+    "kimi_k3": "kimi_linear",
+    "deepseek_vl_v2": "deepseek_v2",
+    "llava": "llama",
+}
+"""What a nested block is where it does not say so itself."""
+FLAT_TYPES = {
+    "llava": "llama",
+    "llava_llama": "llama",
+    "llava_mistral": "mistral",
+    "llava_qwen": "qwen2",
+    "phi3_v": "phi3",
+}
+"""Language models with a tower beside them whose sizes stand in the file itself."""
+BY_ARCHITECTURE = {("git", "Grok1ForCausalLM"): "grok-2", ("git", "Grok1ModelForCausalLM"): "grok-2"}
+"""Model types that mean something else in the company of an architecture."""
+SHARED = (
+    *spellings.HIDDEN,
+    *spellings.LAYERS,
+    *spellings.HEADS,
+    *spellings.KV_HEADS,
+    *spellings.WIDTH,
+    *spellings.HEAD_DIM,
+    "vocab_size",
+)
+"""Keys that the block around may repeat, but not contradict."""
+TIED = "tie_word_embeddings"
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """The keys of the language model, its model type with the path of the key that says so, and the whole file."""
+
+    text: Keys
+    whole: Keys
+    model_type: str
+    type_key: str
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether other things stand around the language model."""
+        return bool(self.text.prefix)
+
+
+def locate(config: Mapping[str, Any], ledger: Ledger) -> Located:
+    """The block of the language model: nested in one of the usual ways, or the file itself.
+
+    Raises:
+        ConfigError: no model type, or a block that is none or contradicts the file around it.
+    """
+    whole = Keys(config, "", ledger)
+    if is_native(config):
+        text, model_type = from_native(whole)
+        return Located(text, whole, model_type, "dim")
+    _refuse_two_stacks(whole)
+    outer_type = _model_type(whole, required=not any(whole.has(block) for block in BLOCKS))
+    text = _descend(whole)
+    if text is whole:
+        if outer_type in INNER_TYPES and not whole.any_of(spellings.LAYERS):
+            raise ConfigError("text_config", "is missing.")
+        if outer_type in FLAT_TYPES:
+            whole.ledger.notice(
+                "A vision tower belongs to this model, which is not counted: only its language model is."
+            )
+            return Located(whole, whole, FLAT_TYPES[outer_type], "model_type")
+        return Located(whole, whole, _by_architecture(whole, outer_type), "model_type")
+    inner_type = _model_type(text, required=False) or INNER_TYPES.get(outer_type, "")
+    inner_type = INNER_TYPES.get(inner_type, inner_type)
+    if not inner_type:
+        raise text.refused("model_type", "is missing.")
+    text = replace(text, class_defaults=CLASS_DEFAULTS.get(inner_type, {}))
+    return Located(_with_outer(text, whole), whole, inner_type, text.path("model_type"))
+
+
+def _model_type(keys: Keys, *, required: bool) -> str:
+    value = keys.values.get("model_type")
+    keys.passed_over("model_type")
+    if value is None and not required:
+        return ""
+    if not isinstance(value, str) or not value.strip():
+        raise keys.refused("model_type", "is needed, and must be a text: it says which family's keys these are.")
+    return value if len(value) <= MOST_QUOTED else quoted(value)
+
+
+def _by_architecture(whole: Keys, model_type: str) -> str:
+    names = whole.values.get("architectures")
+    first = names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
+    return BY_ARCHITECTURE.get((model_type, first), model_type)
+
+
+def _descend(whole: Keys) -> Keys:
+    for name in BLOCKS:
+        block = whole.inside(name)
+        if block is None:
+            continue
+        if name == "thinker_config":
+            inside = block.inside("text_config")
+            if inside is None:
+                raise block.refused("text_config", "is missing.")
+            return inside
+        return block
+    return whole
+
+
+def _refuse_two_stacks(whole: Keys) -> None:
+    """Encoder-decoders have two stacks of layers: what is computed here is one."""
+    if whole.values.get("is_encoder_decoder") is True:
+        raise whole.refused("is_encoder_decoder", "encoder-decoders are not computed, only decoders.")
+    whole.passed_over("is_encoder_decoder")
+
+
+def _with_outer(text: Keys, whole: Keys) -> Keys:
+    """The block with what it takes over from the file around it.
+
+    Raises:
+        ConfigError: the two contradict each other.
+    """
+    for key in SHARED:
+        mine, theirs = text.values.get(key), whole.values.get(key)
+        if mine is not None and theirs is not None and type(mine) is type(theirs) and mine != theirs:
+            raise whole.refused(key, f"contradicts {text.path(key)}.")
+    whole.passed_over(*SHARED, TIED)
+    outer, inner = whole.values.get(TIED), text.values.get(TIED)
+    if outer is None or outer == inner:
+        return text
+    if isinstance(outer, bool) and isinstance(inner, bool):
+        # Either says so: newer libraries write the outer key, older ones the inner, and the other is a default.
+        text.ledger.notice(f"{TIED} is said twice and differently: the head is counted as tied.")
+    if inner is None or outer is True:
+        return replace(text, values={**text.values, TIED: outer}, elsewhere={TIED: TIED})
+    return text

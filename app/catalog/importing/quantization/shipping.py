@@ -1,0 +1,206 @@
+"""Rules of a dialect applied to a model: one layout for each weight group, and the layers where one does not hold."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from app.calc.architecture import LayerGroup, MultiTokenPrediction
+from app.calc.dtypes import Dtype, WeightLayout
+from app.calc.layers.parts import WeightGroup
+from app.calc.weight_plan import LAYER_MATRICES, NATIVE, WeightPlan
+from app.catalog.importing.provenance import Ledger
+from app.catalog.importing.quantization.naming import Naming, Rule, sort_rules
+from app.catalog.importing.quantization.part_names import Part
+from app.catalog.importing.quantization.parts import parts_of
+from app.catalog.importing.recipe import Body
+
+HEAD_NAMES = ("lm_head", "output", "head", "embed_out", "output_layer", "ff_out")
+EMBEDDING_NAMES = ("embed_tokens", "embeddings", "wte", "word_embeddings", "embed_in", "tok_embeddings", "embed")
+MIXTURE = "a mixture, averaged over its elements"
+Layouts = tuple[WeightLayout | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What quantization settings say, whatever their spelling.
+
+    `layout` is that of every matrix of `groups` (None: of those only that a rule names); `by_group` differs from it.
+    `rules` name what has another layout, the later ones winning; what `ignored` names is wide whatever they say.
+    """
+
+    layout: WeightLayout | None = None
+    groups: tuple[WeightGroup, ...] = LAYER_MATRICES
+    by_group: Mapping[WeightGroup, WeightLayout] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+    ignored: tuple[Rule, ...] = ()
+    kv_cache: Dtype | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """The model with its layers split where a list leaves some of them wide, and the plan of its files."""
+
+    body: Body
+    plan: WeightPlan
+    kv_cache: Dtype | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What is assigned, and then what is ignored."""
+
+    assigned: Naming
+    ignored: Naming
+
+    def layouts(self, layer: int, parts: tuple[Part, ...], defaults: Layouts, mtp: int | None = None) -> Layouts:
+        """The layout of each part of a layer."""
+        return self.ignored.layouts(layer, parts, self.assigned.layouts(layer, parts, defaults, mtp), mtp)
+
+    def names_whole(self, names: Sequence[str], default: WeightLayout | None) -> WeightLayout | None:
+        """The layout of a matrix that stands outside the layers."""
+        return self.ignored.names_whole(names, self.assigned.names_whole(names, default))
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Parameters of one weight group by layout, over the layers in which it is not all wide."""
+
+    params: dict[WeightLayout | None, int] = field(default_factory=dict)
+
+    def add(self, layout: WeightLayout | None, params: int) -> None:
+        """Count more of them."""
+        self.params[layout] = self.params.get(layout, 0) + params
+
+
+def ship(body: Body, wide: WeightLayout, dialect: Dialect, ledger: Ledger) -> Shipped:
+    """The plan, with a mixture within a group averaged over its elements, to the bit.
+
+    Raises:
+        ConfigError: a pattern that is not understood.
+    """
+    naming = Verdicts(sort_rules(dialect.rules), sort_rules(dialect.ignored))
+    hidden = body.frame.hidden_size
+    parts = [parts_of(replace(group, count=1), hidden) for group in body.layers]
+    defaults = [tuple(_default(part, dialect) for part in own) for own in parts]
+    each = [(number, naming.layouts(layer, parts[number], defaults[number])) for layer, number in enumerate(body.order)]
+    kept, sums = _sum_up(each, parts)
+    plan_groups = _narrow(sums, wide, ledger)
+    layers, order = _split(body, each, kept, set(plan_groups))
+    mtp = body.mtp and _split_mtp(body.mtp, body, naming, dialect, plan_groups, ledger)
+    plan_groups |= _outside(naming, dialect, body)
+    if dialect.layout is not None:  # a group that the model has not is stored in this layout as truly as in any other
+        there = {part.group for own in parts for part in own}
+        plan_groups |= {
+            group: dialect.layout for group in dialect.groups if group in LAYER_MATRICES and group not in there
+        }
+    plan = WeightPlan(NATIVE, wide, tuple(sorted(plan_groups.items())))
+    return Shipped(replace(body, layers=layers, order=order, mtp=mtp), plan, dialect.kv_cache)
+
+
+def _default(part: Part, dialect: Dialect) -> WeightLayout | None:
+    if part.stays_wide:
+        return None
+    if part.group in dialect.by_group:
+        return dialect.by_group[part.group]
+    return dialect.layout if part.group in dialect.groups else None
+
+
+Kept = dict[tuple[int, Layouts], frozenset[WeightGroup]]
+"""For each kind of layer and each verdict on its parts, the groups that are all wide there."""
+
+
+def _sum_up(
+    each: Sequence[tuple[int, Layouts]], parts: Sequence[tuple[Part, ...]]
+) -> tuple[Kept, dict[WeightGroup, _Sums]]:
+    counts: dict[tuple[int, Layouts], int] = {}
+    for kind in each:
+        counts[kind] = counts.get(kind, 0) + 1
+    kept: Kept = {}
+    sums: dict[WeightGroup, _Sums] = {}
+    for (number, layouts), count in counts.items():
+        present = dict.fromkeys(part.group for part in parts[number])
+        narrow = {part.group for part, layout in zip(parts[number], layouts, strict=True) if layout is not None}
+        kept[number, layouts] = frozenset(group for group in present if group not in narrow)
+        for part, layout in zip(parts[number], layouts, strict=True):
+            if part.group in narrow:
+                sums.setdefault(part.group, _Sums()).add(layout, count * part.params)
+    return kept, sums
+
+
+def _narrow(sums: Mapping[WeightGroup, _Sums], wide: WeightLayout, ledger: Ledger) -> dict[WeightGroup, WeightLayout]:
+    found = {}
+    for group, counted in sums.items():
+        layouts = {layout or wide: params for layout, params in counted.params.items()}
+        found[group] = next(iter(layouts)) if len(layouts) == 1 else mixture(layouts)
+        if len(layouts) > 1:
+            said = ", ".join(f"{params:,} at {layout.bits_per_weight:g} bits" for layout, params in layouts.items())
+            ledger.notice(f"The matrices of {group.replace('_', ' ')} are stored in a mixture: {said}.")
+    return found
+
+
+def mixture(params: Mapping[WeightLayout, int]) -> WeightLayout:
+    """One layout with as many bits as all of these elements take together: exact in sum, averaged in each place.
+
+    Worked number: 1 element of 16 bits and 3 of 8 are a layout of 8-bit elements with 8 bits more for each 4.
+    """
+    element = min((layout.element for layout in params), key=lambda dtype: dtype.bits)
+    count = sum(params.values())
+    bits = sum(
+        elements * layout.element.bits + elements * layout.scale_bits // layout.block_elements
+        for layout, elements in params.items()
+    )
+    return WeightLayout(element, count, bits - count * element.bits, MIXTURE)
+
+
+def _split(
+    body: Body, each: Sequence[tuple[int, Layouts]], kept: Kept, narrow: set[WeightGroup]
+) -> tuple[tuple[LayerGroup, ...], tuple[int, ...]]:
+    """Layers apart in which a group stays wide that is narrow elsewhere."""
+    numbers: dict[tuple[int, frozenset[WeightGroup]], int] = {}
+    order = []
+    for number, layouts in each:
+        kind = (number, kept[number, layouts] & narrow)
+        order.append(numbers.setdefault(kind, len(numbers)))
+    layers = tuple(
+        replace(body.layers[number], count=order.count(place), unquantized=wide)
+        for (number, wide), place in numbers.items()
+    )
+    return layers, tuple(order)
+
+
+def _split_mtp(
+    mtp: MultiTokenPrediction,
+    body: Body,
+    naming: Verdicts,
+    dialect: Dialect,
+    narrow: Mapping[WeightGroup, WeightLayout],
+    ledger: Ledger,
+) -> MultiTokenPrediction:
+    """The predicting layers with the groups marked that stay wide in them."""
+    groups, layer = [], len(body.order)
+    for place, group in enumerate(mtp.layers):
+        parts = parts_of(replace(group, count=1), body.frame.hidden_size)
+        defaults = tuple(_default(part, dialect) for part in parts)
+        layouts = naming.layouts(layer, parts, defaults, place)
+        quantized = {part.group for part, layout in zip(parts, layouts, strict=True) if layout is not None}
+        if any(layout and _differs(narrow.get(p.group), layout) for p, layout in zip(parts, layouts, strict=True)):
+            ledger.notice("Multi-token-prediction layers in another format are counted in that of the other layers.")
+        wide = frozenset(part.group for part in parts if part.group not in quantized and part.group in narrow)
+        groups.append(replace(group, unquantized=wide))
+        layer += 1
+    return replace(mtp, layers=tuple(groups))
+
+
+def _differs(counted: WeightLayout | None, layout: WeightLayout) -> bool:
+    return counted is not None and counted.description != MIXTURE and counted != layout
+
+
+def _outside(naming: Verdicts, dialect: Dialect, body: Body) -> dict[WeightGroup, WeightLayout]:
+    """Layouts of embedding and head, where they are not wide. A tied head is the embedding."""
+    found = {}
+    for group, names in ((WeightGroup.EMBEDDING, EMBEDDING_NAMES), (WeightGroup.HEAD, HEAD_NAMES)):
+        if group is WeightGroup.HEAD and body.frame.tied_embeddings:
+            continue
+        layout = naming.names_whole(names, dialect.layout if group in dialect.groups else None)
+        if layout is not None:
+            found[group] = layout
+    return found

@@ -1,0 +1,92 @@
+"""Keys that announce a structure: one that the family's reader did not read is refused, never ignored."""
+
+from app.catalog.importing.keys import Keys
+
+STRUCTURAL = (
+    "num_local_experts",
+    "num_experts",
+    "n_routed_experts",
+    "moe_num_experts",
+    "num_experts_per_tok",
+    "n_shared_experts",
+    "num_shared_experts",
+    "moe_intermediate_size",
+    "kv_lora_rank",
+    "q_lora_rank",
+    "o_lora_rank",
+    "layers_block_type",
+    "hybrid_override_pattern",
+    "block_configs",
+    "linear_attn_config",
+    "linear_num_value_heads",
+    "mamba_d_state",
+    "mamba_n_heads",
+    "mamba_num_heads",
+    "ssm_state_size",
+    "conv_L_cache",
+    "full_attn_idxs",
+    "num_kv_shared_layers",
+    "attention_chunk_size",
+    "index_topk",
+    "index_head_dim",
+    "sparse_attention_config",
+    "compress_ratios",
+    "layer_types",
+    "attn_type_list",
+    "hybrid_layer_pattern",
+    "cross_attention_layers",
+    "blocksparse_block_size",
+    "hc_mult",
+    "altup_num_inputs",
+    "laurel_rank",
+    "hidden_size_per_layer_input",
+    "attention_k_eq_v",
+    "use_cla",
+    "use_mla",
+    "enable_dsa",
+    "enable_moe_block",
+    "zero_expert_num",
+    "moe_latent_size",
+    "routed_expert_hidden_size",
+    "share_q_dim",
+    "attention_other_setting",
+    "block_ff_dim",
+    "qk_layernorm",
+    "use_qk_norm",
+    "attention_bias",
+    "mlp_bias",
+    "use_bias",
+    "bias",
+    "qkv_bias",
+    "use_qkv_bias",
+    "lm_head_bias",
+    "add_cross_attention",
+    "multi_gate",
+    "num_nextn_predict_layers",
+    "mtp_num_hidden_layers",
+    "num_mtp_modules",
+    "mtp_use_dedicated_embeddings",
+    "per_layer_config",
+    "q_head_dim",
+    "swa_head_dim",
+    "global_head_dim",
+    "v_head_dim",
+)
+MTP_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
+
+
+def refuse_unread_structures(keys: Keys) -> None:
+    """Raise for the first structural key that is switched on and that nothing has read.
+
+    Raises:
+        ConfigError: the key announces a part that this family is not computed with.
+    """
+    for key in STRUCTURAL:
+        value = keys.values.get(key)
+        if not value or keys.path(key) in keys.ledger.used:
+            continue
+        if key in MTP_KEYS:
+            keys.passed_over(key)
+            keys.ledger.notice(f"{key} speaks of multi-token prediction, which is not counted for this family.")
+            continue
+        raise keys.refused(key, "announces a structure that this family is not computed with.")
