@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from app.api.problems import PROBLEMS, FieldError, Problem
+from app.api.problems import PROBLEMS, FieldError, Problem, Suggested
 
 _FASTAPI_ERRORS = ("HTTPValidationError", "ValidationError")
 
@@ -30,7 +30,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     for name in _FASTAPI_ERRORS:
         schemas.pop(name, None)
     template = "#/components/schemas/{model}"
-    for model in (FieldError, Problem):
+    for model in (FieldError, Suggested, Problem):
         schemas[model.__name__] = model.model_json_schema(ref_template=template)
         schemas[model.__name__].pop("$defs", None)
     for responses in _responses(document):

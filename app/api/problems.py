@@ -12,6 +12,13 @@ class FieldError(BaseModel):
     message: str = Field(description="What to do about it.")
 
 
+class Suggested(BaseModel):
+    """A family as which a configuration could be read."""
+
+    read_as: str = Field(description="What to send back as `read_as`.")
+    because: str = Field(description="What speaks for it.")
+
+
 class Problem(BaseModel):
     """RFC 9457 problem, sent as application/problem+json."""
 
@@ -20,6 +27,9 @@ class Problem(BaseModel):
     status: int = Field(description="HTTP status.")
     detail: str = Field(description="What went wrong.")
     errors: list[FieldError] | None = Field(None, description="Every field that is not right.")
+    suggestions: list[Suggested] | None = Field(
+        None, description="Import of an unknown model_type: families it could be read as, the likeliest first."
+    )
 
 
 def _problem(description: str) -> dict[str, Any]:
@@ -31,6 +41,14 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: _problem("The body is not JSON, or holds a NaN, an infinity, a twin key or absurd nesting."),
     413: _problem("The body is larger than the server reads."),
     422: _problem("A field is missing, unknown, out of range, or names what is not in the catalog."),
+}
+IMPORT_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    **PROBLEMS,
+    403: _problem("Fetching from the hub is not allowed here, or the model is gated."),
+    404: _problem("The hub has no such model."),
+    502: _problem("The hub cannot be reached, or what it has is not to be read."),
+    503: _problem("As many imports as are allowed are under way."),
+    504: _problem("The hub took too long."),
 }
 NOT_FOUND: dict[int | str, dict[str, Any]] = {404: _problem("There is no such item.")}
 STORE_PROBLEMS: dict[int | str, dict[str, Any]] = {

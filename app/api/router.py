@@ -2,14 +2,14 @@
 
 from fastapi import APIRouter
 
-from app.api import catalog, configurations, evaluate, health, probes, sweep
+from app.api import catalog, configurations, evaluate, hardware, health, importing, models, probes, sweep
 from app.web.urls import API
 
 
 def api_router() -> APIRouter:
     """Every route below /api/v1, and the health checks beside it."""
     v1 = APIRouter(prefix=API)
-    for module in (evaluate, sweep, catalog, configurations, probes):
+    for module in (evaluate, sweep, importing, models, hardware, catalog, configurations, probes):
         v1.include_router(module.router)
     root = APIRouter()
     root.include_router(v1)

@@ -2,12 +2,37 @@
 
 from fastapi import APIRouter
 
-from app.pages import live, policy_reports, reference, saved, workbench
+from app.pages import (
+    accelerator_editor,
+    editor,
+    hardware,
+    importing,
+    live,
+    models,
+    policy_reports,
+    reference,
+    saved,
+    workbench,
+)
+
+# In their order: /models/custom is no model's page.
+MODULES = (
+    workbench,
+    importing,
+    editor,
+    accelerator_editor,
+    models,
+    hardware,
+    saved,
+    live,
+    reference,
+    policy_reports,
+)
 
 
 def pages_router() -> APIRouter:
     """Every page."""
     router = APIRouter()
-    for module in (workbench, saved, live, reference, policy_reports):
+    for module in MODULES:
         router.include_router(module.router)
     return router

@@ -3,6 +3,7 @@ import { drawCharts, redrawForTheme } from "./charts.js";
 import { setUpPickers } from "./picker.js";
 import { setUpSliders } from "./slider.js";
 import { setUpCopying } from "./copying.js";
+import { setUpDropping } from "./dropping.js";
 import { setUpFeedback } from "./feedback.js";
 import { setUpThemeButton } from "./theme_button.js";
 
@@ -10,6 +11,7 @@ function bring(root) {
   setUpPickers(root);
   setUpSliders(root);
   setUpCopying(root);
+  setUpDropping(root);
   drawCharts(root);
 }
 

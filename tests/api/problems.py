@@ -12,7 +12,7 @@ def problem(response: Response, status: int) -> dict[str, Any]:
     assert response.status_code == status, response.text[:500]
     assert response.headers["content-type"] == MEDIA_TYPE
     body: dict[str, Any] = response.json()
-    assert set(body) - {"errors"} == {"type", "title", "status", "detail"}
+    assert set(body) - {"errors", "suggestions"} == {"type", "title", "status", "detail"}
     assert body["status"] == status
     return body
 

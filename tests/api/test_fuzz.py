@@ -181,8 +181,11 @@ def test_the_page_keeps_what_was_typed_and_says_what_is_wrong_at_each_field(
     if page.status_code == 200:
         return
     known = [(name, value) for name, value in items if name in BY_NAME]
-    for name, value in dict(known).items():
-        if name != "v":
+    typed = dict(known)
+    for name, value in typed.items():
+        # A box holds no text; a count that is one replica's is left open, so that it follows.
+        follows = name == "count" and value == typed.get("tp", "1")
+        if name not in ("v", "mtp") and not follows:
             assert shown.values[name] == value.replace("\r\n", "\n"), name
     problem = calculator.get(f"{API}/evaluate?{query_string(known)}").json()
     for name, message in expected_messages(problem):

@@ -45,6 +45,8 @@ ROUTES: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", f"/c/{new_token()}/edit", {"data": FORM}),
     ("POST", f"/c/{new_token()}/revoke", {"data": FORM}),
     ("POST", f"/c/{new_token()}/duplicate", {}),
+    ("GET", "/hardware", {}),
+    ("GET", "/hardware/h100-sxm-80gb", {}),
     ("GET", "/live", {}),
     ("GET", "/live/stream", {}),
 ]

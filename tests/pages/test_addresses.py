@@ -30,6 +30,7 @@ DEFAULTS = {
     "prompt": "1000",
     "out": "500",
     "batch": "64",
+    "mtp": "0",
     "hit": "0",
     "ttft": "",
     "tpot": "",
