@@ -87,7 +87,6 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.services, app.state.templates = services, templates
     app.state.form_lists = form_lists(services.catalog)
     app.state.editor_samples = samples_of(services.catalog)
-    app.state.model_shelf = ModelShelf(services.catalog)
     errors.install(app)
     install_openapi(app)
     app.include_router(api_router())
@@ -113,4 +112,5 @@ def _services(settings: Settings) -> Services:
         fault = str(error)
         logger.error("saved links are off: %s", fault)
     sampler = Sampler([NvidiaProbe()], interval_s=settings.probe_interval_s, max_viewers=settings.probe_max_streams)
-    return Services(settings, load_catalog(), sampler, engine, Hub(settings), fault)
+    catalog = load_catalog()
+    return Services(settings, catalog, sampler, engine, Hub(settings), ModelShelf(catalog), fault)

@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -45,7 +44,7 @@ ROW = ROW.replace("5410", str(400 + 2 * (1600 + 1500 + 20) + 10))
 
 
 @pytest.fixture
-def retention(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Mixer]]:
+def retention(monkeypatch: pytest.MonkeyPatch) -> type[Mixer]:
     """The example's class, under the name that its line of registration gives it."""
     (source,) = re.findall(r"```python\n(.+?)```", GUIDE, flags=re.DOTALL)
     (name, class_name) = re.findall(r'registry\.py`: `"(\w+)": (\w+),`', GUIDE)[0]
@@ -53,8 +52,8 @@ def retention(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Mixer]]:
     monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look their module up
     exec(compile(source, "CONTRIBUTING.md", "exec"), module.__dict__)
     kind: type[Mixer] = getattr(module, class_name)
-    monkeypatch.setattr(rows, "KINDS", rows.KINDS | {Mixer: MappingProxyType({**MIXERS, name: kind})})
-    yield kind
+    monkeypatch.setattr(rows, "KINDS", {**rows.KINDS, Mixer: MappingProxyType({**MIXERS, name: kind})})
+    return kind
 
 
 def test_a_row_may_name_the_new_kind_and_everything_is_computed(retention: type[Mixer], tmp_path: Path) -> None:

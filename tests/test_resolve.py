@@ -154,9 +154,7 @@ def test_multi_token_prediction_is_loaded_where_there_is_any() -> None:
     document["model"]["id"] = "llama-3.1-8b"
     with pytest.raises(ScenarioError) as caught:
         resolve(Scenario.model_validate(document), shipped_catalog())
-    assert caught.value.refusals == (
-        Refusal("model.mtp", "Llama-3.1-8B has no multi-token-prediction layers."),
-    )
+    assert caught.value.refusals == (Refusal("model.mtp", "Llama-3.1-8B has no multi-token-prediction layers."),)
 
 
 def test_a_block_size_is_refused_and_not_ignored() -> None:

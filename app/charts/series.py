@@ -1,6 +1,7 @@
 """Decode over a growing batch: the numbers that two charts draw, from the same formulas as the evaluation."""
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,9 @@ def batch_series(evaluation: Evaluation, count: int = 33) -> BatchSeries:
     deployment, held = evaluation.deployment, evaluation.measures.memory
     accelerator, inputs = deployment.accelerator, rule_inputs(deployment, held.running_sequences)
     params, peak, bandwidth = inputs.n_params, inputs.peak_flops_per_s, inputs.bandwidth_bytes_per_s
-    ridge_batch = inputs.weights_bytes / bandwidth * peak / (FLOPS_PER_MULTIPLY_ADD * params)
+    # At such batches every expert is read.
+    everything = float(step_weight_bytes(deployment.architecture, deployment.precision.weights, inf))
+    ridge_batch = everything / bandwidth * peak / (FLOPS_PER_MULTIPLY_ADD * params)
     top = max(LEAST_TOP, 2 * held.max_concurrency, 2 * held.running_sequences, min(2 * ridge_batch, 1e5))
     batch = np.unique(np.rint(np.geomspace(1, top, count)))
     landmarks = [mark for mark in LANDMARKS if mark < top]

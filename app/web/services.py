@@ -24,6 +24,7 @@ class Services:
     sampler: Sampler
     engine: Engine | None
     hub: Hub
+    shelf: ModelShelf
     store_fault: str | None = None
 
     @property
@@ -51,8 +52,7 @@ def catalog_of(request: Request) -> Catalog:
 
 def shelf_of(request: Request) -> ModelShelf:
     """What is worked out of each model, of the app that answers `request`."""
-    shelf: ModelShelf = request.app.state.model_shelf
-    return shelf
+    return services_of(request).shelf
 
 
 def configurations_of(request: Request) -> Configurations:

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from app.answer import Answer
+from app.calc.coverage import step_weight_bytes
 from app.calc.notation import quantity, significant
+from app.calc.rule_of_thumb import rule_inputs
 from app.charts.figure import Chart
 from app.charts.series import LANDMARKS
 from tests.charts.cases import answers, chart, lines, traces
@@ -118,10 +120,16 @@ def test_the_batch_table_is_the_batch_figure(name: str, answered: Answer) -> Non
 
 def test_capacity_and_ridge_of_the_batch_chart(name: str, answered: Answer) -> None:
     made, held = chart(name, "batch"), answered.evaluation.measures.memory
-    rule, top = answered.evaluation.rule_of_thumb, column(made, "batch")[-1]
-    ridge = rule.ridge_flops_per_byte / rule.decode_intensity_flops_per_byte * held.running_sequences
+    deployment, top = answered.evaluation.deployment, column(made, "batch")[-1]
     drawn = [line["x0"] for line in lines(made.figure, "ridge")]
-    assert drawn == ([pytest.approx(ridge)] if ridge < top else [])
+    inputs = rule_inputs(deployment, held.running_sequences)
+    for ridge in drawn:  # there, reading the weights takes as long as the arithmetic on them
+        assert ridge < top
+        read = float(step_weight_bytes(deployment.architecture, deployment.precision.weights, ridge))
+        arithmetic = 2 * inputs.n_params * ridge / inputs.peak_flops_per_s
+        assert arithmetic == pytest.approx(read / inputs.bandwidth_bytes_per_s, rel=1e-3)
+    if not drawn:
+        assert inputs.weights_bytes / inputs.bandwidth_bytes_per_s > 2 * inputs.n_params * top / inputs.peak_flops_per_s
     full = [line["x0"] for line in lines(made.figure, "limit")]
     assert full == ([held.max_concurrency] if 0 < held.max_concurrency < top else [])
     fits = dict(zip(column(made, "batch"), column(made, "fits at full length"), strict=True))
@@ -131,7 +139,7 @@ def test_capacity_and_ridge_of_the_batch_chart(name: str, answered: Answer) -> N
 @pytest.mark.parametrize(("binary", "scale"), [(False, GB), (True, GIB)])
 def test_the_memory_bar_holds_the_evaluations_bytes(name: str, answered: Answer, binary: bool, scale: float) -> None:
     made, held = chart(name, "memory", binary=binary), answered.evaluation.measures.memory
-    cache = held.running_sequences * held.kv_bytes_per_sequence
+    cache = held.running_sequences * held.gpu_bytes_per_sequence
     assert row(made, "Weights")["bytes (B)"] == held.per_gpu.weights_bytes
     assert row(made, "Cache in use")["bytes (B)"] == cache
     assert row(made, "Card")["bytes (B)"] == held.per_gpu.capacity_bytes
@@ -180,7 +188,7 @@ def test_the_context_chart_holds_the_evaluations_cache(name: str, answered: Answ
     )
     here = traces(made.figure, "This scenario")[0]
     assert here["x"] == [deployment.workload.total_tokens]
-    assert here["y"][0] * scale == pytest.approx(running * held.kv_bytes_per_sequence)
+    assert here["y"][0] * scale == pytest.approx(running * held.gpu_bytes_per_sequence)
     pool = held.per_gpu.kv_pool_bytes
     assert [line["y0"] * scale for line in lines(made.figure, "limit")] == ([pytest.approx(pool)] if pool else [])
     limit = deployment.architecture.max_position
@@ -212,5 +220,5 @@ def test_summaries_name_the_evaluations_numbers(name: str, answered: Answer) -> 
         assert (f"{quantity(over, 'B', 3, binary=binary)} more" in memory) == (over > 0)
         context = chart(name, "context", binary=binary).summary
         assert f"of {deployment.workload.total_tokens:,} tokens" in context
-        assert quantity(held.kv_bytes_per_sequence, "B", 3, binary=binary) in context
+        assert quantity(held.gpu_bytes_per_sequence, "B", 3, binary=binary) in context
         assert f"{held.max_context_tokens:,} tokens" in context

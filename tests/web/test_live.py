@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.main import create_app
+from app.model_facts import ModelShelf
 from app.probes.sampler import Sampler
 from app.settings import Settings
 from app.web.hub import Hub
@@ -31,7 +32,9 @@ def anyio_backend() -> str:
 @pytest.fixture
 def services() -> Services:
     settings = Settings(probe_max_streams=1, probe_stream_max_s=1, probe_interval_s=0.2)
-    return Services(settings, shipped_catalog(), Sampler([], interval_s=0.2, max_viewers=1), None, Hub(settings))
+    catalog = shipped_catalog()
+    sampler = Sampler([], interval_s=0.2, max_viewers=1)
+    return Services(settings, catalog, sampler, None, Hub(settings), ModelShelf(catalog))
 
 
 @pytest.mark.anyio

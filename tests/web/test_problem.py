@@ -57,7 +57,11 @@ def test_what_resolving_found_is_passed_on() -> None:
     [
         ({"extra": 1}, "extra", "There is no such field."),
         ({"model": {}}, "model", "Give a catalog id, or a config of your own, or an architecture."),
-        ({"model": {"id": "x", "config": {}}}, "model", "Give a catalog id, or a config of your own, or an architecture."),
+        (
+            {"model": {"id": "x", "config": {}}},
+            "model",
+            "Give a catalog id, or a config of your own, or an architecture.",
+        ),
         ({"model": {"id": "x", "name": "y"}}, "model", "A name goes with a config; a catalog model has its own."),
         ({"hardware": {"custom": {}}}, "hardware.custom.memory_gb", "This field is needed."),
         ({"workload": {"prompt_tokens": "7"}}, "workload.prompt_tokens", "Must be a whole number."),

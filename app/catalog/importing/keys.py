@@ -9,6 +9,9 @@ from app.catalog.importing import limits
 from app.catalog.importing.errors import ConfigError, quoted
 from app.catalog.importing.provenance import FieldReading, Ledger, Origin, Value
 
+SHOWN_ONE_BY_ONE = 4
+"""Items of a list that are written out; of a longer one it is told how often each comes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Keys:
@@ -175,7 +178,11 @@ class Keys:
 
     def _write_list(self, name: str, key: str, items: Sequence[Value]) -> None:
         kinds = list(dict.fromkeys(items))
-        shown = ", ".join(f"{items.count(kind)} × {kind}" for kind in kinds[:6]) + (" …" if len(kinds) > 6 else "")
+        if len(items) <= SHOWN_ONE_BY_ONE:
+            shown = ", ".join(str(item) for item in items)
+        else:
+            often = [f"{items.count(kind)} × {kind}" for kind in kinds[:6]]
+            shown = ", ".join(often) + (" …" if len(kinds) > len(often) else "")
         self.ledger.write(FieldReading(name, shown, Origin.READ, self.path(key)))
 
     def inside(self, key: str) -> "Keys | None":
