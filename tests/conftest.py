@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx2
+import hypothesis
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import Engine
@@ -21,6 +22,10 @@ from app.store.engine import create_store_engine
 from app.web.asset_build import build_assets
 
 START_TIMEOUT_S = 30
+
+# The same examples in every run, and no clock: what fails, fails for everyone and not only on a busy machine.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")

@@ -85,9 +85,11 @@ def test_a_list_of_numbers_has_whole_numbers_only(entry: Any) -> None:
 
 
 def test_a_list_is_told_in_short() -> None:
-    block = keys(kinds=["a", "b", "a"])
+    block = keys(kinds=["a", "b", "a", "a", "b"], pair=["a", "a"])
     block.words("kinds", "kinds", ("a", "b"))
-    assert block.ledger.fields["kinds"].value == "2 × a, 1 × b"
+    assert block.ledger.fields["kinds"].value == "3 × a, 2 × b"
+    block.words("pair", "pair", ("a", "b"))
+    assert block.ledger.fields["pair"].value == "a, a"
     long = keys(n=list(range(9)))
     long.wholes("n", "n", 9)
     assert str(long.ledger.fields["n"].value).endswith("…")
