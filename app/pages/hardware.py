@@ -8,13 +8,14 @@ from starlette.responses import Response
 from app.pages.hardware_holds import held_models
 from app.pages.hardware_rows import accelerator_rows, shown
 from app.pages.hardware_view import accelerator_view
+from app.pages.listing import listed
 from app.web import urls
 from app.web.hardware_columns import hardware_columns
 from app.web.listing_query import read_listing
 from app.web.near_names import near_ids
 from app.web.query import items_of
 from app.web.services import CatalogDep, ShelfDep
-from app.web.templating import Templates, is_fragment
+from app.web.templating import Templates
 
 router = APIRouter(include_in_schema=False)
 
@@ -22,7 +23,6 @@ router = APIRouter(include_in_schema=False)
 @router.get("/hardware")
 async def hardware(request: Request, catalog: CatalogDep) -> Response:
     """The accelerators that the query asks for; every one where it asks for nothing."""
-    templates: Templates = request.app.state.templates
     records = catalog.accelerators.values()
     listing = read_listing(items_of(request.query_params), hardware_columns(records))
     found = [] if listing.refusals else listing.of(records)
@@ -35,16 +35,7 @@ async def hardware(request: Request, catalog: CatalogDep) -> Response:
         "address": urls.hardware,
         "twin": None if listing.refusals else urls.hardware_api(listing.items),
     }
-    status = 422 if listing.refusals else 200
-    if not is_fragment(request):
-        return templates.page("hardware", context, status)
-    if listing.refusals:
-        return templates.partial("list_refusal", context, status)
-    # The form already shows the order that it asked for; a heading of the table cannot set it but so.
-    context["orders_oob"] = not request.headers.get("hx-source", "").startswith("form")
-    address = urls.hardware(listing.items)
-    headers = {} if request.headers.get("hx-current-url", "").endswith(address) else {"HX-Push-Url": address}
-    return templates.partial("hardware_update", context, status, headers)
+    return listed(request, listing, urls.hardware, ("hardware", "hardware_update"), context)
 
 
 @router.get("/hardware/{hardware_id}")

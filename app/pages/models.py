@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from app.pages.listing import listed
 from app.pages.model_rows import model_rows, shown
 from app.pages.model_view import model_view
 from app.web import urls
@@ -13,7 +14,7 @@ from app.web.model_columns import model_columns
 from app.web.near_names import near_ids
 from app.web.query import items_of
 from app.web.services import ShelfDep
-from app.web.templating import Templates, is_fragment
+from app.web.templating import Templates
 
 router = APIRouter(include_in_schema=False)
 
@@ -21,7 +22,6 @@ router = APIRouter(include_in_schema=False)
 @router.get("/models")
 async def models(request: Request, shelf: ShelfDep) -> Response:
     """The models that the query asks for; every one where it asks for nothing."""
-    templates: Templates = request.app.state.templates
     known = shelf.facts.values()
     listing = read_listing(items_of(request.query_params), model_columns(known))
     columns = shown(listing.columns)
@@ -33,16 +33,7 @@ async def models(request: Request, shelf: ShelfDep) -> Response:
         "address": urls.models,
         "twin": None if listing.refusals else urls.models_api(listing.items),
     }
-    status = 422 if listing.refusals else 200
-    if not is_fragment(request):
-        return templates.page("models", context, status)
-    if listing.refusals:
-        return templates.partial("list_refusal", context, status)
-    # The form already shows the order that it asked for; a heading of the table cannot set it but so.
-    context["orders_oob"] = not request.headers.get("hx-source", "").startswith("form")
-    address = urls.models(listing.items)
-    headers = {} if request.headers.get("hx-current-url", "").endswith(address) else {"HX-Push-Url": address}
-    return templates.partial("model_update", context, status, headers)
+    return listed(request, listing, urls.models, ("models", "model_update"), context)
 
 
 @router.get("/models/{model_id}")
