@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from app.calc.accelerator import Accelerator
 from app.calc.evaluation import Evaluation, evaluate
+from app.calc.notation import quantity
 from app.calc.notices import Notice
+from app.calc.parameters import count_parameters, weight_bytes
 from app.calc.version import FORMULA_VERSION
 from app.catalog.accelerators import AcceleratorRecord, Confidence, Status
 from app.catalog.catalog import Catalog
@@ -42,9 +44,31 @@ def answer(scenario: Scenario, catalog: Catalog) -> Answer:
         evaluation=evaluation,
         model=model,
         accelerator=record,
-        notices=(*evaluation.notices, *_read(resolved), *_caveats(model, record)),
+        notices=(
+            *evaluation.notices,
+            *_wider_than_shipped(resolved, model),
+            *_read(resolved),
+            *_caveats(model, record),
+        ),
         catalog_version=catalog.version,
     )
+
+
+def _wider_than_shipped(resolved: Resolved, model: ModelRecord | None) -> list[Notice]:
+    """A model that is published in fewer bytes than the scenario stores it in: nobody serves that unless on purpose."""
+    if model is None:
+        return []
+    deployment = resolved.deployment
+    counts = count_parameters(deployment.architecture)
+    asked = weight_bytes(counts, deployment.precision.weights)
+    shipped = weight_bytes(counts, model.native_plan)
+    if asked <= shipped:
+        return []
+    message = (
+        f"{model.name} is published with weights of {quantity(shipped, 'B', 3)} ({model.checkpoints[0].label}); stored "
+        f"in {deployment.precision.weights.label}, as here, they take {quantity(asked, 'B', 3)}."
+    )
+    return [Notice("wider_than_shipped", message)]
 
 
 def _read(resolved: Resolved) -> list[Notice]:

@@ -123,3 +123,24 @@ def test_a_70b_model_on_one_h100_is_told_of_the_smallest_card_that_holds_it() ->
 def test_a_custom_card_has_no_maker_and_no_card_to_move_to() -> None:
     found = answer_to("llama-3.1-70b", {"custom": custom_card()}).evaluation.levers
     assert not [lever for lever in found if "id" in lever.change.get("hardware", {})]
+
+
+@pytest.mark.parametrize(
+    ("model", "weights", "told"),
+    [
+        ("deepseek-v3", "bf16", True),
+        ("deepseek-v3", None, False),
+        ("deepseek-v3", "int4", False),
+        ("llama-3.1-8b", "bf16", False),
+        ("llama-3.1-8b", "fp32", True),
+        ("gpt-oss-120b", "fp8", True),
+    ],
+)
+def test_weights_wider_than_the_published_ones_are_told(model: str, weights: str | None, told: bool) -> None:
+    found = answer_to(model, precision={"weights": weights} if weights else {})
+    messages = [notice.message for notice in found.notices if notice.code == "wider_than_shipped"]
+    assert bool(messages) is told
+    if model == "deepseek-v3" and told:
+        (message,) = messages
+        assert "673 GB" in message
+        assert "1.34 TB" in message
