@@ -152,7 +152,7 @@ def _on_gpu(deployment: Deployment, measures: Measures) -> list[Explanation]:
         for i, rows in enumerate(shape.terms, 1)
     ]
     parts = [f"{term.symbol} × b" for term in terms]
-    terms.append(Term("b", f"bytes of one {kv_cache} element", kv_cache.bytes, "B"))
+    terms += [Term("b", f"bytes of one {kv_cache} element", kv_cache.bytes, "B")] if parts else []
     for i, state in enumerate(shape.states, 1):
         parts.append(f"S_{i}")
         terms.append(Term(f"S_{i}", f"{state.label} of {state.layers:,} layers here", state.bytes, "B"))

@@ -1,6 +1,7 @@
 """What sort of thing lets tokens see each other, and what a layer keeps of the past: for lists and drawings.
 
-A model is named after the sort of its layers that departs furthest from attention over everything.
+A model is named after the sort of its layers that departs furthest from attention over everything. A layer that attends
+and carries a state at once is a recurrence that keeps a row for every position.
 """
 
 from enum import StrEnum

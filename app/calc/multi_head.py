@@ -14,6 +14,7 @@ from app.calc.layers.block_sparse_attention import BlockSparseAttention
 from app.calc.layers.compressed_attention import CompressedAttention
 from app.calc.layers.grouped_attention import GroupedAttention
 from app.calc.layers.latent_attention import LatentAttention
+from app.calc.layers.parallel_mamba2 import ParallelMamba2
 from app.calc.layers.parts import Mixer
 from app.calc.layers.sparse_latent_attention import SparseLatentAttention
 
@@ -42,7 +43,7 @@ def multi_head_bytes_per_sequence(
 
 def _key_and_value(mixer: Mixer | None) -> int | None:
     """Keys and values of all query heads of one layer and token; None for a recurrence."""
-    if isinstance(mixer, BlockSparseAttention):
+    if isinstance(mixer, (BlockSparseAttention, ParallelMamba2)):
         mixer = mixer.attention
     if isinstance(mixer, SparseLatentAttention):
         mixer = mixer.latent

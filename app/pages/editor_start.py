@@ -6,10 +6,18 @@ from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
 
-from app.calc.architecture import Architecture
+from app.calc.architecture import Architecture, LayerGroup
 from app.calc.dtypes import WeightFormat
+from app.calc.layers.channel_mix import ChannelMix
+from app.calc.layers.grouped_attention import GroupedAttention
+from app.calc.layers.mamba2 import Mamba2
+from app.calc.layers.parallel_mamba2 import ParallelMamba2
 from app.calc.layers.parts import FeedForward, Mixer
 from app.calc.layers.registry import kind_of
+from app.calc.layers.rg_lru import RgLru
+from app.calc.layers.rwkv6 import Rwkv6
+from app.calc.layers.rwkv7 import Rwkv7
+from app.calc.layers.short_convolution import ShortConvolution
 from app.calc.weight_plan import WeightPlan
 from app.catalog.architecture_document import architecture_document
 from app.catalog.catalog import Catalog
@@ -25,6 +33,19 @@ from app.web.problem import ProblemError, refusals_of
 Items = Sequence[tuple[str, str]]
 MOST_CARRIED = 60
 EDITED = ", edited"
+FURTHER = Architecture(
+    "Kinds that no model of the catalog has",
+    hidden_size=2048,
+    vocab_size=65_536,
+    layers=(
+        LayerGroup(1, ParallelMamba2(GroupedAttention(8, 2, 64), Mamba2(24, 64, 128, 1, gated_norm=False))),
+        LayerGroup(1, RgLru(2560, 10)),
+        LayerGroup(1, Rwkv6(32, 64, 2048, 32, 64), (ChannelMix(7168, receptance=True),)),
+        LayerGroup(1, Rwkv7(32, 64, 2048, 96, 96, 256, 64)),
+        LayerGroup(1, ShortConvolution(2048)),
+    ),
+)
+"""Layers of Falcon-H1-0.5B, RecurrentGemma-2B, RWKV 6 and 7 and LFM2-1.2B, for a kind that is just chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +153,9 @@ def workbench_items(name: str, description: str, weights: str, carried: Items) -
 
 
 def samples_of(catalog: Catalog) -> Mapping[str, Tree]:
-    """For each kind the texts of the first layer of the catalog that has it, so that a chosen kind begins filled in."""
+    """For each kind the texts of the first layer that has it, so that a chosen kind begins filled in."""
     found: dict[str, Tree] = {}
-    for architecture in catalog.architectures.values():
+    for architecture in (*catalog.architectures.values(), FURTHER):
         document = architecture_document(architecture)
         for group, written in zip(architecture.layers, document["layers"], strict=True):
             if group.mixer is not None:

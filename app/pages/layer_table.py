@@ -40,6 +40,11 @@ _WORDS: Mapping[str, str] = {
     "key_dim": "Width of a key",
     "value_dim": "Width of a value",
     "low_rank": "Rank of the decay",
+    "mix_rank": "Rank of a mixture",
+    "decay_rank": "Rank of the decay",
+    "rate_rank": "Rank of the learning rate",
+    "gate_rank": "Rank of the gate",
+    "value_rank": "Rank of the values taken over",
     "inner": "Channels",
     "state_size": "State of a channel",
     "groups": "Groups",
@@ -49,6 +54,7 @@ _WORDS: Mapping[str, str] = {
     "qk_norm": "Norm of queries and keys",
     "output_gate": "Gate of the output",
     "gated": "Gated",
+    "receptance": "Gated by receptance",
     "sinks": "Sinks",
     "qkv_bias": "Biases of the projections",
     "n_experts": "Experts",
@@ -58,8 +64,11 @@ _WORDS: Mapping[str, str] = {
     "shared_size": "Shared width",
     "latent_size": "Width experts work at",
 }
-# Indexers have heads of their own beside those of the attention.
-_INSIDE_INDEXER: Mapping[str, str] = {"heads": "Heads of the indexer"}
+# Parts with heads of their own beside those of the attention.
+_INSIDE: Mapping[str, Mapping[str, str]] = {
+    "indexer": {"heads": "Heads of the indexer"},
+    "mamba": {"heads": "Heads of Mamba-2", "head_dim": "Width of a Mamba-2 head"},
+}
 _LEFT_WIDE = "Left in 16 bits"
 
 
@@ -126,8 +135,7 @@ def _of(part: Any, place: str, words: Mapping[str, str] = _WORDS) -> Iterator[tu
     for field in fields(part):
         value = getattr(part, field.name)
         if is_dataclass(value):
-            inside = {**_WORDS, **_INSIDE_INDEXER} if field.name == "indexer" else _WORDS
-            yield from _of(value, place, inside)
+            yield from _of(value, place, {**_WORDS, **_INSIDE.get(field.name, {})})
         elif field.name in words and (text := _text(value)) is not None:
             label = words[field.name]
             yield _named(place, label), text

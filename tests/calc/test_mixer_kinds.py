@@ -4,12 +4,18 @@ from collections import Counter
 
 import pytest
 
+from app.calc.layers.parallel_mamba2 import ParallelMamba2
 from app.calc.layers.registry import MIXERS
 from app.calc.mixer_kinds import Blocks, Keeps, MixerKind, blocks, keeps, mixer_kind, model_kind
+from app.catalog.importing.reading import read_config
+from tests.catalog.importing.published import config
 from tests.factories import shipped_catalog
 
+IMPORTED = ("lfm2-1.2b", "falcon-h1-0.5b", "recurrentgemma-2b", "rwkv6-1.6b", "rwkv7-1.5b")
+"""Published configurations with kinds of layers that no model of the catalog has."""
 ARCHITECTURES = shipped_catalog().architectures
-GROUPS = [group for architecture in ARCHITECTURES.values() for group in architecture.layers]
+READ = {name: read_config(config(name), name).architecture for name in IMPORTED}
+GROUPS = [group for one in (*ARCHITECTURES.values(), *READ.values()) for group in one.layers]
 
 
 @pytest.mark.parametrize(
@@ -40,14 +46,16 @@ def test_every_model_has_a_sort() -> None:
     assert set(counts) == set(MixerKind) - {MixerKind.NONE}
 
 
-def test_what_is_recurrent_keeps_a_state_and_no_row() -> None:
+def test_what_is_recurrent_keeps_a_state_and_no_row_but_for_attention_beside_it() -> None:
     for group in GROUPS:
         if group.mixer is None:
             assert (mixer_kind(None), keeps(None)) == (MixerKind.NONE, Keeps.NOTHING)
         else:
             recurrent = mixer_kind(group.mixer) is MixerKind.RECURRENT
-            assert recurrent == (bool(group.mixer.state()) and not group.mixer.cache())
-            assert recurrent == (keeps(group.mixer) is Keeps.STATE)
+            assert recurrent == bool(group.mixer.state())
+            beside = bool(group.mixer.state()) and bool(group.mixer.cache())
+            assert beside == isinstance(group.mixer, ParallelMamba2)
+            assert (keeps(group.mixer) is Keeps.STATE) == (recurrent and not beside)
     seen = {type(group.mixer) for group in GROUPS} - {type(None)}
     assert seen == set(MIXERS.values())  # so that no kind is without a test
 
@@ -60,10 +68,19 @@ def test_what_is_recurrent_keeps_a_state_and_no_row() -> None:
         ("gemma-3n-e4b", [Keeps.PART, Keeps.EVERYTHING, Keeps.NOTHING, Keeps.NOTHING]),
         ("deepseek-v4-flash", [Keeps.PART] * 4),
         ("qwen3-next-80b-a3b", [Keeps.STATE, Keeps.EVERYTHING]),
+        ("lfm2-1.2b", [Keeps.STATE, Keeps.EVERYTHING]),
+        ("falcon-h1-0.5b", [Keeps.EVERYTHING]),
+        ("recurrentgemma-2b", [Keeps.STATE, Keeps.PART]),
+        ("rwkv7-1.5b", [Keeps.STATE, Keeps.STATE]),
     ],
 )
 def test_what_layers_keep(model: str, kept: list[Keeps]) -> None:
-    assert [keeps(group.mixer) for group in ARCHITECTURES[model].layers] == kept
+    assert [keeps(group.mixer) for group in {**ARCHITECTURES, **READ}[model].layers] == kept
+
+
+@pytest.mark.parametrize("name", IMPORTED)
+def test_what_carries_a_state_is_named_after_it(name: str) -> None:
+    assert model_kind(READ[name]) is MixerKind.RECURRENT
 
 
 def test_blocks() -> None:

@@ -8,6 +8,7 @@ from app.calc.kv_cache import kv_bytes_per_sequence
 from app.calc.layers.dense import DenseFeedForward
 from app.calc.layers.grouped_attention import GroupedAttention
 from app.calc.layers.mamba2 import Mamba2
+from app.calc.layers.parallel_mamba2 import ParallelMamba2
 from app.calc.multi_head import multi_head_bytes_per_sequence, multi_head_elements_per_token
 from tests.factories import llama_3_1_8b, shipped_catalog
 
@@ -51,6 +52,12 @@ def test_without_attention_there_is_nothing_to_measure_by() -> None:
     architecture = Architecture("recurrent", 512, 1_000, (group,))
     assert multi_head_elements_per_token(architecture) is None
     assert multi_head_bytes_per_sequence(architecture, 100, Dtype.BF16) is None
+
+
+def test_attention_beside_a_state_is_measured_by_its_own_heads() -> None:
+    mixer = ParallelMamba2(GroupedAttention(8, 2, 64), Mamba2(24, 64, 128, 1))
+    architecture = Architecture("parallel", 512, 1_000, (LayerGroup(36, mixer, (DenseFeedForward(512),)),))
+    assert multi_head_elements_per_token(architecture) == 36 * 8 * 2 * 64
 
 
 def test_it_grows_with_every_token() -> None:

@@ -1,4 +1,4 @@
-"""Mamba 2 (Nemotron-H, Granite 4): a state of head × state for each head, one decay a head.
+"""Mamba 2 (Nemotron-H, Granite 4, Falcon-H1): a state of head × state for each head, one decay a head.
 
 Source: Dao and Gu, "Transformers are SSMs", arXiv 2405.21060; weight shapes of Nemotron-H.
 """
@@ -26,7 +26,7 @@ from app.calc.layers.recurrent import convolution_weights, recurrence, recurrent
 
 @dataclass(frozen=True, slots=True)
 class Mamba2:
-    """Heads share B and C within a group."""
+    """Heads share B and C within a group. Not every model has a norm after the recurrence (`gated_norm`)."""
 
     heads: int
     head_dim: int
@@ -34,6 +34,7 @@ class Mamba2:
     groups: int
     conv_width: int = 4
     state_dtype: Dtype = Dtype.FP32
+    gated_norm: bool = True
 
     @property
     def label(self) -> str:
@@ -55,11 +56,12 @@ class Mamba2:
         Worked number: a layer of Nemotron-H-8B has 109,635,968.
         """
         group = WeightGroup.ATTENTION
+        norm = self.inner if self.gated_norm else 0
         return (
             matrix(OperatorName.QKV, group, hidden_size * (self.inner + self._convolved + self.heads)),
             *convolution_weights(self._convolved, self.conv_width, bias=True),
             *vector(OperatorName.STATE, group, 3 * self.heads),
-            *vector(OperatorName.NORMS, group, self.inner, FLOPS_PER_NORM_ELEMENT * self.inner),
+            *vector(OperatorName.NORMS, group, norm, FLOPS_PER_NORM_ELEMENT * norm),
             matrix(OperatorName.OUTPUT, group, self.inner * hidden_size),
         )
 

@@ -11,9 +11,11 @@ from app.catalog.importing import (
     gemma_paths,
     hybrid_families,
     latent_families,
+    more_hybrids,
     nemotron_h,
     nemotron_nas,
     own_families,
+    rwkv,
 )
 from app.catalog.importing.family import Family
 from app.catalog.importing.words import words
@@ -25,6 +27,8 @@ TABLES = (
     own_families,
     latent_families,
     hybrid_families,
+    more_hybrids,
+    rwkv,
     compressed,
     nemotron_h,
     nemotron_nas,
@@ -42,18 +46,12 @@ NO_DECODER = words("no_decoder")
 
 NOT_COMPUTED: Mapping[str, str] = MappingProxyType(
     {
-        "lfm2": "short convolutions between its attention layers",
-        "lfm2_moe": "short convolutions between its attention layers",
         "mllama_text_model": "cross-attention to the picture in some layers",
         "phi3small": "block-sparse attention with a pattern for each head",
-        "falcon_h1": "attention and Mamba side by side in each layer",
         "zamba": "one attention block that several layers share",
         "zamba2": "attention blocks that several layers share",
         "rwkv": "time mixing instead of attention",
         "rwkv5": "time mixing instead of attention",
-        "rwkv6": "time mixing instead of attention",
-        "rwkv7": "time mixing instead of attention",
-        "recurrent_gemma": "a linear recurrent unit",
         "xlstm": "an extended LSTM",
         "mamba2": "Mamba 2 without attention",
         "olmo": "norms without weights",

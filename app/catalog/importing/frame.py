@@ -49,7 +49,7 @@ def read_frame(keys: Keys, *, tied: bool, n_layers: int | None = None) -> Frame:
         n_layers = keys.whole("n_layers", spellings.LAYERS, limits.LAYERS)
     vocabulary = keys.whole("vocab_size", spellings.VOCABULARY, limits.VOCABULARY)
     context = _context(keys)
-    is_tied = keys.flag("tied_embeddings", ("tie_word_embeddings", "tie_embeddings"), default=tied)
+    is_tied = keys.flag("tied_embeddings", ("tie_embedding", "tie_word_embeddings", "tie_embeddings"), default=tied)
     return Frame(hidden, n_layers, vocabulary, context, is_tied)
 
 

@@ -88,8 +88,15 @@ def read_mamba(keys: Keys, hidden_size: int, *, inner_norms: bool) -> Mamba:
     )
 
 
-def read_mamba2(keys: Keys, hidden_size: int, state_dtype: Dtype = Dtype.FP32) -> Mamba2:
-    """Mamba 2 under the names of Nemotron-H, Granite 4 and Bamba.
+def read_mamba2(
+    keys: Keys,
+    hidden_size: int,
+    state_dtype: Dtype = Dtype.FP32,
+    *,
+    inner: int | None = None,
+    gated_norm: bool = True,
+) -> Mamba2:
+    """Mamba 2 under the names of Nemotron-H, Granite 4 and Bamba; `inner` are its channels where a key gives them.
 
     Raises:
         ConfigError: groups that do not divide the heads, or biases that are not computed.
@@ -105,8 +112,9 @@ def read_mamba2(keys: Keys, hidden_size: int, state_dtype: Dtype = Dtype.FP32) -
     names = ("mamba_head_dim", "mamba_d_head")
     if any(keys.values.get(name) == "auto" for name in names):
         keys.passed_over(*names)
-        dim = max(1, expand * hidden_size // heads)
-        keys.ledger.derive("mamba_head_dim", dim, "expansion × hidden size ÷ heads")
+        dim = max(1, (expand * hidden_size if inner is None else inner) // heads)
+        rule = "expansion × hidden size ÷ heads" if inner is None else "channels ÷ heads"
+        keys.ledger.derive("mamba_head_dim", dim, rule)
     else:
         dim = keys.whole("mamba_head_dim", names, limits.HEAD_WIDTH)
     groups = keys.whole("mamba_groups", ("n_groups", "mamba_n_groups"), limits.HEADS, default=1)
@@ -119,4 +127,5 @@ def read_mamba2(keys: Keys, hidden_size: int, state_dtype: Dtype = Dtype.FP32) -
         groups,
         keys.whole("convolution", ("conv_kernel", "mamba_d_conv"), limits.HEADS, default=4),
         read_state_dtype(keys, state_dtype),
+        gated_norm,
     )

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.calc.layers.block_sparse_attention import BlockSparseAttention
+from app.calc.layers.channel_mix import ChannelMix
 from app.calc.layers.compressed_attention import CompressedAttention
 from app.calc.layers.dense import DenseFeedForward
 from app.calc.layers.experts import Experts
@@ -19,8 +20,13 @@ from app.calc.layers.latent_attention import LatentAttention
 from app.calc.layers.lightning_attention import LightningAttention
 from app.calc.layers.mamba import Mamba
 from app.calc.layers.mamba2 import Mamba2
+from app.calc.layers.parallel_mamba2 import ParallelMamba2
 from app.calc.layers.parts import FeedForward, Mixer, OperatorName, Run, Work
 from app.calc.layers.registry import FEED_FORWARDS, MIXERS, kind_of
+from app.calc.layers.rg_lru import RgLru
+from app.calc.layers.rwkv6 import Rwkv6
+from app.calc.layers.rwkv7 import Rwkv7
+from app.calc.layers.short_convolution import ShortConvolution
 from app.calc.layers.sparse_latent_attention import SparseLatentAttention
 from tests.calc.strategies import array, at, repeatable
 
@@ -47,8 +53,17 @@ SAMPLES: dict[str, Mixer] = {
     "lightning": LightningAttention(16, 8),
     "mamba": Mamba(64, 4, 8, inner_norms=True),
     "mamba2": Mamba2(16, 8, 4, 8),
+    "mamba2 without a norm": Mamba2(16, 8, 4, 8, gated_norm=False),
+    "parallel": ParallelMamba2(GROUPED, Mamba2(16, 8, 4, 8)),
+    "RG-LRU": RgLru(64, 8),
+    "RWKV-6": Rwkv6(16, 8, 128, 8, 16),
+    "RWKV-7": Rwkv7(16, 8, 128, 32, 24, 48, 16),
+    "RWKV-7, first": Rwkv7(16, 8, 128, 32, 24, 48),
+    "short convolution": ShortConvolution(64, bias=True),
 }
 HIDDEN = 128
+ROWS_ON_EVERY_GPU = {"RWKV-6", "RWKV-7", "RWKV-7, first"}
+"""Kinds that keep rows of the hidden size beside their state: of these every GPU holds all."""
 EXPANDED = {"latent", "sparse latent", "reused index"}
 """Kinds whose prefill costs less arithmetic a pair than their decode, and may expand what is cached again."""
 BLOCKS: dict[str, FeedForward] = {
@@ -58,6 +73,8 @@ BLOCKS: dict[str, FeedForward] = {
     "shared": Experts(16, 4, 96, shared_size=64, shared_gate=True, correction_bias=True),
     "latent": Experts(16, 4, 96, latent_size=32, latent_norm=True, identity_experts=8, router_scales=True),
     "hashed": Experts(16, 4, 96, hash_table=100, bias=True, router_bias=True),
+    "channel mixing": ChannelMix(96),
+    "channel mixing under a gate": ChannelMix(96, receptance=True),
 }
 mixers = pytest.mark.parametrize("name", SAMPLES)
 names = st.sampled_from(list(SAMPLES))
@@ -127,6 +144,10 @@ def test_a_kind_is_a_value_with_a_label(name: str) -> None:
         ("lightning", 16 * 8, 16 * 8),
         ("mamba", 8 + 2 * 4, 8 + 2 * 4),
         ("mamba2", 16 * 8, 16 * 8),
+        ("mamba2 without a norm", 0, 0),
+        ("parallel", 16 * 8, 16 * 8),
+        ("RWKV-6", 2 * 16 * 8, 16 * 8),  # a gain and a bias
+        ("RWKV-7", 2 * 16 * 8, 16 * 8),
     ],
 )
 def test_norms_cost_four_flops_for_each_element_that_they_norm(name: str, gains: int, normed: int) -> None:
@@ -136,10 +157,13 @@ def test_norms_cost_four_flops_for_each_element_that_they_norm(name: str, gains:
 
 
 @mixers
-def test_a_layer_keeps_rows_or_a_state_but_not_both(name: str) -> None:
+def test_a_layer_keeps_rows_or_a_state_and_both_only_side_by_side(name: str) -> None:
     mixer = SAMPLES[name]
     if name == "sharing":
         assert (mixer.cache(), mixer.state()) == ((), ())
+    elif name == "parallel":
+        assert mixer.cache()
+        assert mixer.state()
     else:
         assert bool(mixer.cache()) != bool(mixer.state())
 
@@ -273,17 +297,21 @@ def test_halves_of_halves_are_quarters(name: str) -> None:
 def test_parts_of_all_gpus_do_all_the_work_and_copies_are_whole(name: str, ranks: int) -> None:
     mixer = SAMPLES[name]
     part = mixer.split(ranks)
+    whole_bytes = sum(s.bytes for s in mixer.state())
+    copied_bytes = mixer.state()[1].bytes if name in ROWS_ON_EVERY_GPU else 0.0
     for run in (decode(100.0, 3.0), prefill(50.0, 50.0)):
         for of_part, of_whole in zip(part.work(run), mixer.work(run), strict=True):
             copied = of_whole.operator is OperatorName.INDEXER
             assert (1 if copied else ranks) * float(of_part.flops) == of_whole.flops
             assert float(of_part.cache_elements) <= float(of_whole.cache_elements)
             assert ranks * float(of_part.cache_elements) >= float(of_whole.cache_elements)
-            assert ranks * float(of_part.state_bytes) == of_whole.state_bytes
+            passes_copied = float(of_whole.state_bytes) / whole_bytes * copied_bytes if copied_bytes else 0.0
+            divided = float(of_part.state_bytes) - passes_copied
+            assert ranks * divided == float(of_whole.state_bytes) - passes_copied
     for of_part_w, of_whole_w in zip(part.weights(HIDDEN), mixer.weights(HIDDEN), strict=True):
         assert of_part_w.operator is of_whole_w.operator
         assert of_part_w.stored <= of_whole_w.stored <= ranks * of_part_w.stored
-    assert ranks * sum(s.bytes for s in part.state()) == sum(s.bytes for s in mixer.state())
+    assert ranks * (sum(s.bytes for s in part.state()) - copied_bytes) == whole_bytes - copied_bytes
     for row, whole in zip(part.cache(), mixer.cache(), strict=True):
         assert row.width in (whole.width, whole.width // ranks)
 

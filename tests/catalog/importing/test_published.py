@@ -15,6 +15,11 @@ from app.calc.layers.grouped_attention import GroupedAttention
 from app.calc.layers.latent_attention import LatentAttention
 from app.calc.layers.mamba import Mamba
 from app.calc.layers.mamba2 import Mamba2
+from app.calc.layers.parallel_mamba2 import ParallelMamba2
+from app.calc.layers.rg_lru import RgLru
+from app.calc.layers.rwkv6 import Rwkv6
+from app.calc.layers.rwkv7 import Rwkv7
+from app.calc.layers.short_convolution import ShortConvolution
 from app.calc.layers.sparse_latent_attention import SparseLatentAttention
 from app.calc.parameters import count_parameters
 from app.catalog.importing.provenance import Origin
@@ -44,7 +49,16 @@ def mixer_word(group: LayerGroup) -> str:
         return f"compressed_{mixer.compression}" if mixer.compression else "window_only"
     if mixer is None:
         return "no_attention"
-    words = {LatentAttention: "mla", SparseLatentAttention: "mla", BlockSparseAttention: "block_sparse"}
+    words = {
+        LatentAttention: "mla",
+        SparseLatentAttention: "mla",
+        BlockSparseAttention: "block_sparse",
+        ParallelMamba2: "parallel",
+        RgLru: "rg_lru",
+        Rwkv6: "rwkv6",
+        Rwkv7: "rwkv7",
+        ShortConvolution: "conv",
+    }
     return words.get(type(mixer), "mamba" if isinstance(mixer, (Mamba, Mamba2)) else "linear")
 
 

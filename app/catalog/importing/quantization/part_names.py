@@ -10,10 +10,12 @@ from itertools import product
 
 from app.calc.layers.parts import WeightGroup
 
-ATTENTION_BOXES = ("self_attn", "attn", "attention", "mixer", "self_attention")
+ATTENTION_BOXES = ("self_attn", "attn", "attention", "mixer", "self_attention", "temporal_block")
 LINEAR_BOXES = ("linear_attn",)
 STATE_BOXES = ("mixer", "mamba")
-BLOCK_BOXES = ("mlp", "feed_forward", "ffn")
+RG_LRU_BOXES = ("temporal_block",)
+CONVOLUTION_BOXES = ("conv", "short_conv")
+BLOCK_BOXES = ("mlp", "feed_forward", "ffn", "mlp_block")
 EXPERT_BOXES = ("mlp", "block_sparse_moe", "ffn", "feed_forward", "moe")
 BESIDE_BOXES = ("block_sparse_moe", "")
 """Boxes of experts that have a dense block beside them: Gemma 4 has its experts directly in the layer."""

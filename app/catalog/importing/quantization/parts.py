@@ -7,6 +7,7 @@ from typing import Any
 
 from app.calc.architecture import LayerGroup
 from app.calc.layers.block_sparse_attention import BlockSparseAttention
+from app.calc.layers.channel_mix import ChannelMix
 from app.calc.layers.compressed_attention import CompressedAttention
 from app.calc.layers.experts import Experts
 from app.calc.layers.gated_delta_net import GatedDeltaNet
@@ -17,7 +18,12 @@ from app.calc.layers.latent_attention import LatentAttention
 from app.calc.layers.lightning_attention import LightningAttention
 from app.calc.layers.mamba import Mamba
 from app.calc.layers.mamba2 import Mamba2
+from app.calc.layers.parallel_mamba2 import ParallelMamba2
 from app.calc.layers.parts import WeightGroup
+from app.calc.layers.rg_lru import RgLru
+from app.calc.layers.rwkv6 import Rwkv6
+from app.calc.layers.rwkv7 import Rwkv7
+from app.calc.layers.short_convolution import ShortConvolution
 from app.calc.layers.sparse_latent_attention import SparseLatentAttention
 from app.catalog.importing.quantization.part_names import (
     BESIDE_BOXES,
@@ -40,6 +46,10 @@ from app.catalog.importing.quantization.state_parts import (
     lightning_parts,
     mamba2_parts,
     mamba_parts,
+    rg_lru_parts,
+    rwkv6_parts,
+    rwkv7_parts,
+    short_convolution_parts,
 )
 
 
@@ -53,6 +63,8 @@ def parts_of(layer: LayerGroup, hidden_size: int) -> tuple[Part, ...]:
     for block in layer.feed_forwards:
         if isinstance(block, Experts):
             found += _experts(block, hidden_size, BESIDE_BOXES if beside else EXPERT_BOXES)
+        elif isinstance(block, ChannelMix):
+            found += _channel_mix(block, hidden_size)
         else:
             found += _dense(block, hidden_size)
     return tuple(part for part in found if part.params)
@@ -115,6 +127,10 @@ def _block_sparse(mixer: BlockSparseAttention, hidden: int) -> list[Part]:
     return _grouped(mixer.attention, hidden) + _indexer(mixer.indexer, hidden, hidden)
 
 
+def _parallel_mamba2(mixer: ParallelMamba2, hidden: int) -> list[Part]:
+    return _grouped(mixer.attention, hidden) + mamba2_parts(mixer.mamba, hidden)
+
+
 def _compressed(mixer: CompressedAttention, hidden: int) -> list[Part]:
     width = mixer.n_heads * mixer.head_dim
     parts = [
@@ -148,6 +164,12 @@ def _dense(block: Any, hidden: int) -> list[Part]:
     group, size = WeightGroup.FEED_FORWARD, hidden * block.intermediate_size
     boxes = BLOCK_BOXES if block.gated else (*BLOCK_BOXES, "mixer")
     return [_block(names, group, size, boxes) for names in _matrices(gated=block.gated)]
+
+
+def _channel_mix(block: ChannelMix, hidden: int) -> list[Part]:
+    group, size = WeightGroup.FEED_FORWARD, hidden * block.intermediate_size
+    parts = [_block((name,), group, size, BLOCK_BOXES) for name in ("key", "value")]
+    return [*parts, _block(("receptance",), group, hidden * hidden if block.receptance else 0, BLOCK_BOXES)]
 
 
 def _matrices(*, gated: bool) -> tuple[tuple[str, ...], ...]:
@@ -186,4 +208,9 @@ _MIXERS: dict[type, Callable[[Any, int], list[Part]]] = {
     LightningAttention: lightning_parts,
     Mamba: mamba_parts,
     Mamba2: mamba2_parts,
+    ParallelMamba2: _parallel_mamba2,
+    RgLru: rg_lru_parts,
+    Rwkv6: rwkv6_parts,
+    Rwkv7: rwkv7_parts,
+    ShortConvolution: short_convolution_parts,
 }

@@ -5,12 +5,18 @@ from app.calc.layers.kimi_delta_attention import KimiDeltaAttention
 from app.calc.layers.lightning_attention import LightningAttention
 from app.calc.layers.mamba import Mamba
 from app.calc.layers.mamba2 import Mamba2
+from app.calc.layers.rg_lru import RgLru
+from app.calc.layers.rwkv6 import Rwkv6
+from app.calc.layers.rwkv7 import Rwkv7
+from app.calc.layers.short_convolution import ShortConvolution
 from app.catalog.importing.quantization.part_names import (
+    CONVOLUTION_BOXES,
     FUSED_QKV,
     KEY,
     LINEAR_BOXES,
     OUTPUT,
     QUERY,
+    RG_LRU_BOXES,
     STATE_BOXES,
     VALUE,
     Part,
@@ -74,4 +80,49 @@ def mamba2_parts(mixer: Mamba2, hidden: int) -> list[Part]:
     return [
         attention_part(("in_proj",), hidden * (mixer.inner + convolved + mixer.heads), boxes=STATE_BOXES),
         attention_part(OUTPUT, mixer.inner * hidden, boxes=STATE_BOXES),
+    ]
+
+
+def rg_lru_parts(mixer: RgLru, hidden: int) -> list[Part]:
+    """Two in and one out; the gates are no matrices that a quantization names."""
+    return [
+        *(attention_part((name,), hidden * mixer.inner, boxes=RG_LRU_BOXES) for name in ("linear_x", "linear_y")),
+        attention_part(("linear_out",), mixer.inner * hidden, boxes=RG_LRU_BOXES),
+    ]
+
+
+def rwkv6_parts(mixer: Rwkv6, hidden: int) -> list[Part]:
+    """Receptance, keys, values and gate, what makes the mixtures and the decay, and the output."""
+    width, mixed = mixer.heads * mixer.head_dim, 5 * mixer.mix_rank
+    large = (("r_proj", "receptance"), ("k_proj", "key"), ("v_proj", "value"), ("g_proj", "gate"))
+    return [
+        *(attention_part(names, hidden * width) for names in large),
+        *(attention_part((name,), hidden * mixed, stays_wide=True) for name in ("x_proj.0", "x_proj.2")),
+        attention_part(("w_proj.linear.lora.0",), hidden * mixer.decay_rank, stays_wide=True),
+        attention_part(("w_proj.linear.lora.2",), mixer.decay_rank * width, stays_wide=True),
+        attention_part((*OUTPUT, "output"), width * hidden),
+    ]
+
+
+def rwkv7_parts(mixer: Rwkv7, hidden: int) -> list[Part]:
+    """Receptance, keys and values, the thin pairs, and the output."""
+    width = mixer.heads * mixer.head_dim
+    ranks = {"w": mixer.decay_rank, "a": mixer.rate_rank, "g": mixer.gate_rank, "v": mixer.value_rank or 0}
+    thin = [
+        attention_part((f"{letter}_lora.lora.{place}", f"{letter}_lora"), rows * rank)
+        for letter, rank in ranks.items()
+        for place, rows in ((0, hidden), (2, width))
+    ]
+    return [
+        *(attention_part((name,), hidden * width) for name in ("r_proj", "k_proj", "v_proj")),
+        *thin,
+        attention_part(OUTPUT, width * hidden),
+    ]
+
+
+def short_convolution_parts(mixer: ShortConvolution, hidden: int) -> list[Part]:
+    """In and out."""
+    return [
+        attention_part(("in_proj",), 3 * hidden * mixer.inner, boxes=CONVOLUTION_BOXES),
+        attention_part(OUTPUT, mixer.inner * hidden, boxes=CONVOLUTION_BOXES),
     ]
