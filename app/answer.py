@@ -47,6 +47,7 @@ def answer(scenario: Scenario, catalog: Catalog) -> Answer:
         notices=(
             *evaluation.notices,
             *_wider_than_shipped(resolved, model),
+            *_beyond_node(resolved, record),
             *_read(resolved),
             *_caveats(model, record),
         ),
@@ -69,6 +70,18 @@ def _wider_than_shipped(resolved: Resolved, model: ModelRecord | None) -> list[N
         f"in {deployment.precision.weights.label}, as here, they take {quantity(asked, 'B', 3)}."
     )
     return [Notice("wider_than_shipped", message)]
+
+
+def _beyond_node(resolved: Resolved, record: AcceleratorRecord | None) -> list[Notice]:
+    """More GPUs than one node links: the network between nodes is slower, and no ceiling knows it."""
+    ranks = resolved.deployment.tensor_parallel
+    if record is None or record.link.max_in_node is None or ranks <= record.link.max_in_node:
+        return []
+    message = (
+        f"{record.name} is linked in nodes of {record.link.max_in_node:,}; {ranks:,} of them also speak over a slower "
+        "network, which the ceilings take to be as fast as the link."
+    )
+    return [Notice("beyond_node", message)]
 
 
 def _read(resolved: Resolved) -> list[Notice]:

@@ -79,7 +79,9 @@ def create_app(settings: Settings) -> FastAPI:
                 BodyLimit,
                 refuse=errors.answer,
                 most_bytes=settings.max_body_bytes,
-                by_path={f"{API}/evaluate/batch": settings.max_batch_body_bytes},
+                by_path=dict.fromkeys(
+                    (f"{API}/evaluate/batch", f"{API}/import", "/import"), settings.max_batch_body_bytes
+                ),
             ),
             Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5),
         ],

@@ -202,7 +202,7 @@ def _read(field: QueryField, text: str) -> Any:
 
 def _read_json(text: str) -> Any:
     try:
-        return loads(text, constants_are_null=True)
+        return loads(text, constants_are_text=True)
     except StrictJsonError as error:
         raise ValueError(f"is no JSON that is read here: {error}") from error
 

@@ -39,7 +39,9 @@ class Settings(BaseSettings):
     )
     hsts: bool = Field(False, description="Send Strict-Transport-Security. Only behind TLS.")
     max_body_bytes: int = Field(262_144, ge=1_024, description="Largest request body, counted while it streams.")
-    max_batch_body_bytes: int = Field(2_097_152, ge=1_024, description="The same for /api/v1/evaluate/batch.")
+    max_batch_body_bytes: int = Field(
+        2_097_152, ge=1_024, description="The same for /api/v1/evaluate/batch and imports."
+    )
     link_expiry_days: int = Field(90, ge=1, le=3650, description="Life of a saved link when none is chosen.")
     allow_unexpiring_links: bool = Field(False, description="Let a saved link be kept without an expiry date.")
     probe_interval_s: float = Field(1.0, ge=0.2, le=60, description="Seconds between two readings of the live probes.")

@@ -11,12 +11,12 @@ class StrictJsonError(ValueError):
     """What is wrong with the text, in words fit for its author. Never repeats the text."""
 
 
-def loads(text: str | bytes, *, constants_are_null: bool = False) -> Any:
+def loads(text: str | bytes, *, constants_are_text: bool = False) -> Any:
     """The value that `text` stands for.
 
     Args:
         text: JSON in UTF-8.
-        constants_are_null: read `NaN` and `Infinity`, which some published configuration files hold, as null.
+        constants_are_text: read `NaN` and `Infinity`, which some published configuration files hold, as texts.
 
     Raises:
         StrictJsonError: not JSON, or JSON with something that could not be answered in JSON again.
@@ -26,7 +26,7 @@ def loads(text: str | bytes, *, constants_are_null: bool = False) -> Any:
         text = text.decode("utf-8") if isinstance(text, bytes) else text
         value = json.loads(
             text,
-            parse_constant=_null if constants_are_null else _refuse_constant,
+            parse_constant=str if constants_are_text else _refuse_constant,
             parse_float=_finite,
             object_pairs_hook=object_without_twins,
         )
@@ -56,10 +56,6 @@ def dumps(value: Any) -> bytes:
 
 def _refuse_constant(name: str) -> Any:
     raise StrictJsonError(f"{name} is not JSON.")
-
-
-def _null(_: str) -> None:
-    return None
 
 
 def _finite(text: str) -> float:

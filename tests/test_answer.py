@@ -144,3 +144,22 @@ def test_weights_wider_than_the_published_ones_are_told(model: str, weights: str
         (message,) = messages
         assert "673 GB" in message
         assert "1.34 TB" in message
+
+
+def test_several_gpus_are_told_what_their_link_means() -> None:
+    eight = answer_to("llama-3.1-70b", "h100-sxm-80gb", parallelism={"tensor": 8})
+    assert [notice.code for notice in eight.notices if "all_reduce" in notice.code] == ["ring_all_reduce"]
+    assert "beyond_node" not in {notice.code for notice in eight.notices}
+    many = answer_to("llama-3.1-70b", "h100-sxm-80gb", parallelism={"tensor": 16})
+    (told,) = [notice.message for notice in many.notices if notice.code == "beyond_node"]
+    assert "nodes of 8; 16 of them" in told
+    unlinked = answer_to("llama-3.1-70b", {"custom": custom_card()}, parallelism={"tensor": 8})
+    assert "link_unknown" in {notice.code for notice in unlinked.notices}
+
+
+def test_the_working_of_one_gpu_of_several_has_a_symbol_of_its_own() -> None:
+    found = answer_to("deepseek-v3", "h200-sxm", parallelism={"tensor": 8}).evaluation.explanations
+    by_id = {explanation.id: explanation for explanation in found}
+    assert "KV_gpu" in by_id["memory.max_concurrency"].formula
+    assert "KV_sequence" in by_id["memory.kv_bytes_per_token"].formula
+    assert by_id["memory.gpu_bytes_per_sequence"].formula == "L × (r + p) × b × c"

@@ -95,8 +95,8 @@ def test_minus_zero_and_small_numbers_stay_what_they_are() -> None:
     assert loads("1e-400") == 0
 
 
-def test_constants_may_be_read_as_null_where_files_hold_them() -> None:
+def test_constants_may_be_read_as_texts_where_files_hold_them() -> None:
     text = '{"a": [0.0, Infinity, -Infinity, NaN], "b": 1}'
-    assert loads(text, constants_are_null=True) == {"a": [0.0, None, None, None], "b": 1}
+    assert loads(text, constants_are_text=True) == {"a": [0.0, "Infinity", "-Infinity", "NaN"], "b": 1}
     with pytest.raises(StrictJsonError):
-        loads("1e999", constants_are_null=True)
+        loads("1e999", constants_are_text=True)

@@ -10,10 +10,10 @@ from app.api.problems import IMPORT_PROBLEMS
 from app.import_document import import_document
 from app.model_import import Imported, ImportRequest
 from app.web.importing import imported_from
-from app.web.json_route import JsonResponse, StrictRoute
+from app.web.json_route import FileRoute, JsonResponse
 from app.web.services import ServicesDep
 
-router = APIRouter(tags=["import"], route_class=StrictRoute)
+router = APIRouter(tags=["import"], route_class=FileRoute)
 EXAMPLE = {
     "config": {
         "model_type": "llama",

@@ -1,5 +1,6 @@
 """The working of the memory numbers."""
 
+from app.calc.architecture import Architecture
 from app.calc.deployment import Deployment
 from app.calc.dtypes import WeightLayout
 from app.calc.explanation import SYMBOL, Explanation, Term
@@ -64,25 +65,7 @@ def _weights(deployment: Deployment, measures: Measures) -> Explanation:
 
 
 def _kv_per_sequence(deployment: Deployment, measures: Measures) -> Explanation:
-    kv_cache, tokens = deployment.precision.kv_cache, deployment.workload.total_tokens
-    shape = cache_shape(deployment.architecture)
-    parts, terms = [], []
-    for i, rows in enumerate(shape.terms, 1):
-        mark = "" if len(shape.terms) == 1 else f"_{i}"
-        stride = "" if rows.compression == 1 else f" ÷ s{mark}"
-        width = SYMBOL.sub(rf"\g<0>{mark}", rows.working.formula.replace("{L}", "L"))
-        parts.append(f"{width} × b × c{mark}{stride}")
-        kept = "the whole context" if rows.span.saturates_at > tokens else "a window of it"
-        terms.append(Term(f"L{mark}", f"layers that keep {rows.label}", rows.layers, ""))
-        terms += [Term(f"{symbol}{mark}", label, value, "") for symbol, label, value in rows.working.terms]
-        terms.append(Term(f"c{mark}", f"tokens kept: {kept}", float(rows.span.kept(float(tokens))), "tokens"))
-        if stride:
-            terms.append(Term(f"s{mark}", "tokens that one row stands for", rows.compression, "tokens"))
-    if parts:
-        terms.append(Term("b", f"bytes of one {kv_cache} element", kv_cache.bytes, "B"))
-    for i, state in enumerate(shape.states, 1):
-        parts.append(f"S_{i}")
-        terms.append(Term(f"S_{i}", f"{state.label} of {state.layers:,} layers, {state.dtype}", state.bytes, "B"))
+    parts, terms = _rows(deployment, deployment.architecture, "")
     return Explanation(
         "memory.kv_bytes_per_sequence",
         "KV cache of one full-length sequence",
@@ -92,6 +75,33 @@ def _kv_per_sequence(deployment: Deployment, measures: Measures) -> Explanation:
         "B",
         _KV_SHAPES,
     )
+
+
+def _rows(deployment: Deployment, architecture: Architecture, where: str) -> tuple[list[str], list[Term]]:
+    """What a sequence keeps of an architecture, or of one GPU's part of it: the summands, and their symbols."""
+    kv_cache, tokens = deployment.precision.kv_cache, deployment.workload.total_tokens
+    shape = cache_shape(architecture)
+    parts: list[str] = []
+    terms: list[Term] = []
+    for i, rows in enumerate(shape.terms, 1):
+        mark = "" if len(shape.terms) == 1 else f"_{i}"
+        stride = "" if rows.compression == 1 else f" ÷ s{mark}"
+        width = SYMBOL.sub(rf"\g<0>{mark}", rows.working.formula.replace("{L}", "L"))
+        parts.append(f"{width} × b × c{mark}{stride}")
+        kept = "the whole context" if rows.span.saturates_at > tokens else "a window of it"
+        terms.append(Term(f"L{mark}", f"layers that keep {rows.label}", rows.layers, ""))
+        terms += [Term(f"{symbol}{mark}", f"{label}{where}", value, "") for symbol, label, value in rows.working.terms]
+        terms.append(Term(f"c{mark}", f"tokens kept: {kept}", float(rows.span.kept(float(tokens))), "tokens"))
+        if stride:
+            terms.append(Term(f"s{mark}", "tokens that one row stands for", rows.compression, "tokens"))
+    if parts:
+        terms.append(Term("b", f"bytes of one {kv_cache} element", kv_cache.bytes, "B"))
+    for i, state in enumerate(shape.states, 1):
+        parts.append(f"S_{i}")
+        terms.append(
+            Term(f"S_{i}", f"{state.label} of {state.layers:,} layers, {state.dtype}{where}", state.bytes, "B")
+        )
+    return parts, terms
 
 
 def _kv_per_token(deployment: Deployment, measures: Measures) -> Explanation:
@@ -145,17 +155,7 @@ def _on_gpu(deployment: Deployment, measures: Measures) -> list[Explanation]:
     """What one of several GPUs holds of a sequence: rows of the heads it has, whole where they belong to no head."""
     if deployment.tensor_parallel == 1:
         return []
-    kv_cache, tokens = deployment.precision.kv_cache, float(deployment.workload.total_tokens)
-    shape = cache_shape(deployment.rank_architecture)
-    terms = [
-        Term(f"K_{i}", f"{rows.label} of {rows.layers:,} layers here", float(rows.elements(tokens)), "")
-        for i, rows in enumerate(shape.terms, 1)
-    ]
-    parts = [f"{term.symbol} × b" for term in terms]
-    terms += [Term("b", f"bytes of one {kv_cache} element", kv_cache.bytes, "B")] if parts else []
-    for i, state in enumerate(shape.states, 1):
-        parts.append(f"S_{i}")
-        terms.append(Term(f"S_{i}", f"{state.label} of {state.layers:,} layers here", state.bytes, "B"))
+    parts, terms = _rows(deployment, deployment.rank_architecture, " on one GPU")
     return [
         Explanation(
             "memory.gpu_bytes_per_sequence",
@@ -170,19 +170,22 @@ def _on_gpu(deployment: Deployment, measures: Measures) -> list[Explanation]:
 
 
 def _sequence_term(deployment: Deployment, measures: Measures) -> Term:
-    where = "" if deployment.tensor_parallel == 1 else " on one GPU"
-    return Term("KV_sequence", f"cache of one full-length sequence{where}", measures.memory.gpu_bytes_per_sequence, "B")
+    """The cache of a sequence as the pool of one GPU sees it; a symbol of its own where that is only a part."""
+    held, label = measures.memory.gpu_bytes_per_sequence, "cache of one full-length sequence"
+    if deployment.tensor_parallel == 1:
+        return Term("KV_sequence", label, held, "B")
+    return Term("KV_gpu", f"{label} on one GPU", held, "B")
 
 
 def _pool_tokens(deployment: Deployment, measures: Measures) -> Explanation:
-    held = measures.memory
+    held, sequence = measures.memory, _sequence_term(deployment, measures)
     return Explanation(
         "memory.kv_pool_tokens",
         "Tokens in the pool",
-        "⌊pool ÷ (KV_sequence ÷ n)⌋",
+        f"⌊pool ÷ ({sequence.symbol} ÷ n)⌋",
         (
             Term("pool", "cache pool", held.per_gpu.kv_pool_bytes, "B"),
-            _sequence_term(deployment, measures),
+            sequence,
             Term("n", "its tokens, prompt and answer", deployment.workload.total_tokens, "tokens"),
         ),
         held.kv_pool_tokens,
@@ -193,8 +196,9 @@ def _pool_tokens(deployment: Deployment, measures: Measures) -> Explanation:
 
 def _max_concurrency(deployment: Deployment, measures: Measures) -> Explanation:
     held, cap = measures.memory, deployment.engine.max_num_seqs
-    terms = [Term("pool", "cache pool", held.per_gpu.kv_pool_bytes, "B"), _sequence_term(deployment, measures)]
-    formula = "⌊pool ÷ KV_sequence⌋"
+    sequence = _sequence_term(deployment, measures)
+    terms = [Term("pool", "cache pool", held.per_gpu.kv_pool_bytes, "B"), sequence]
+    formula = f"⌊pool ÷ {sequence.symbol}⌋"
     if cap is not None:
         formula = f"min({formula}, S)"
         terms.append(Term("S", "sequences the engine runs at a time", cap, ""))
@@ -234,15 +238,15 @@ def _max_context(measures: Measures) -> Explanation:
 
 
 def _needed(deployment: Deployment, measures: Measures) -> Explanation:
-    held = measures.memory
+    held, sequence = measures.memory, _sequence_term(deployment, measures)
     return Explanation(
         "memory.needed_bytes",
         "Memory in use when every sequence is at its full length",
-        "W + B × KV_sequence",
+        f"W + B × {sequence.symbol}",
         (
             Term("W", "weights", held.per_gpu.weights_bytes, "B"),
             Term("B", "sequences at a time", held.running_sequences, ""),
-            _sequence_term(deployment, measures),
+            sequence,
         ),
         held.needed_bytes,
         "B",

@@ -85,8 +85,14 @@ def _capacity(deployment: Deployment, measures: Measures) -> list[Notice]:
 
 def _split(deployment: Deployment) -> list[Notice]:
     card, n = deployment.accelerator, deployment.tensor_parallel
-    if n == 1 or card.link_bytes_per_s_one_way is not None:
+    if n == 1:
         return []
+    if card.link_bytes_per_s_one_way is not None:
+        message = (
+            f"The all-reduces of {n:,} GPUs are those of a ring and stand in line with the rest. A switch that adds in "
+            "flight needs about half, and kernels may hide them behind other work: the overlapped floor hides all."
+        )
+        return [Notice("ring_all_reduce", message)]
     message = (
         f"No link between cards is known for {card.name}: the ceilings leave the all-reduces of {n:,} GPUs out, and "
         "real ones stay further below."

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -10,6 +11,7 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from app.calc.dtypes import WeightFormat
+from app.calc.parameters import count_parameters
 from app.calc.weight_plan import convention
 from app.pages.architecture_view import ArchitectureView
 from app.pages.editor_reading import Read, read_form
@@ -97,6 +99,7 @@ def _name_of(tree: Tree) -> tuple[str, dict[str, str]]:
 def _numbers(read: Read, name: str, weights: WeightFormat, carried_text: str) -> Mapping[str, Any]:
     """What the page says beside a form with nothing wrong in it."""
     assert read.architecture is not None  # noqa: S101 - the caller has looked
+    described = read.architecture
     carried = carried_of(carried_in(carried_text))
     description = json.dumps(read.document, separators=(",", ":"), ensure_ascii=False)
     items = workbench_items(name, description, weights, carried)
@@ -105,7 +108,8 @@ def _numbers(read: Read, name: str, weights: WeightFormat, carried_text: str) ->
     too_long = next((pair for pair in lengths if pair[0] > pair[1]), None)
     fits = too_long is None
     return {
-        "view": ArchitectureView(read.architecture, convention(weights, read.architecture)),
+        "view": ArchitectureView(replace(described, mtp=None), convention(weights, described)),
+        "mtp_params": count_parameters(described).mtp_params,
         "too_long": too_long,
         "workbench": urls.workbench(items) if fits else None,
         "twin": urls.evaluate_api(items) if fits else None,

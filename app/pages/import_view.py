@@ -81,10 +81,10 @@ class ImportView:
         """The way to the workbench, and its items."""
         whole, smallest = self.imported.model, self.imported.smallest_model
         for way, items, most in (
-            (Way.WHOLE, _items(whole), MOST_LINK),
-            (Way.READ_KEYS, _items(smallest), MOST_LINK),
+            (Way.WHOLE, [*_items(whole), *self._cache], MOST_LINK),
+            (Way.READ_KEYS, [*_items(smallest), *self._cache], MOST_LINK),
             (Way.DESCRIBED, self._described, MOST_LINK),
-            (Way.SAVED, _items(smallest), MAX_QUERY),
+            (Way.SAVED, [*_items(smallest), *self._cache], MAX_QUERY),
         ):
             if items and all(len(text) <= MAX_CONFIG for _, text in items) and len(urls.query_string(items)) <= most:
                 return way, items
@@ -101,6 +101,12 @@ class ImportView:
         return urls.query_string(self.onward[1])
 
     @property
+    def _cache(self) -> list[tuple[str, str]]:
+        """The type of cache that the files ask for, where they do."""
+        asked = self.imported.reading.kv_cache
+        return [] if asked is None else [("kv", asked.value)]
+
+    @property
     def _architecture(self) -> list[tuple[str, str]]:
         label = self.imported.reading.plan.label
         return [
@@ -108,6 +114,7 @@ class ImportView:
             ("model_name", self.imported.architecture.name),
             ("arch", _compact(architecture_document(self.imported.described))),
             *([("w", str(label))] if label in tuple(WeightFormat) else []),
+            *self._cache,
         ]
 
     @property

@@ -27,7 +27,7 @@ from app.web.templating import Templates
 FIELDS = ("config", "quant", "model_name", "read_as", "hub")
 # A file's field beside the field of its text.
 FILES = {"config_file": "config", "quant_file": "quant"}
-MOST_TEXT = 262_144
+MOST_TEXT = 1_048_576
 _NOT_FINITE = re.compile(r"\b(NaN|Infinity)\b")
 _FIELD_OF = {"config": "config", "quantization": "quant", "name": "model_name", "read_as": "read_as", "hub": "hub"}
 router = APIRouter(include_in_schema=False)
@@ -43,7 +43,8 @@ async def start(request: Request, services: ServicesDep) -> Response:
 @router.post("/import")
 async def read(request: Request, services: ServicesDep) -> Response:
     """What was read of a posted configuration, pasted or chosen as a file."""
-    async with request.form() as form:
+    most = services.settings.max_batch_body_bytes
+    async with request.form(max_part_size=most) as form:
         typed, errors = await _typed(form)
     return await _answer(request, services, typed, errors)
 

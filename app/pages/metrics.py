@@ -65,7 +65,12 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
             written(held.needed_bytes, "B"),
             "per GPU",
             f"of {written(held.per_gpu.capacity_bytes, 'B')}; weights {written(held.per_gpu.weights_bytes, 'B')}",
-            ("memory.needed_bytes", "memory.per_gpu.weights_bytes", "memory.kv_bytes_per_sequence"),
+            (
+                "memory.needed_bytes",
+                "memory.per_gpu.weights_bytes",
+                "memory.gpu_bytes_per_sequence",
+                "memory.kv_bytes_per_sequence",
+            ),
             "capacity",
         ),
         metric(

@@ -10,7 +10,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.web.problem import ProblemError
 
-DETAIL = "That is more than the server reads."
+
+def too_large(limit: int) -> str:
+    """What is told of a body beyond a limit in bytes."""
+    return f"That is more than the server reads here: {limit:,} bytes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class BodyLimit:
             return
         limit = self.by_path.get(scope["path"], self.most_bytes)
         if _stated_length(scope) > limit:
-            await self.refuse(scope["path"], ProblemError(413, DETAIL))(scope, receive, send)
+            await self.refuse(scope["path"], ProblemError(413, too_large(limit)))(scope, receive, send)
             return
         received, started = 0, False
 
@@ -42,7 +45,7 @@ class BodyLimit:
             message = await receive()
             received += len(message.get("body", b""))
             if received > limit:
-                raise BodyTooLargeError
+                raise BodyTooLargeError(limit)
             return message
 
         async def watched(message: Message) -> None:
@@ -55,14 +58,14 @@ class BodyLimit:
         except BodyTooLargeError:
             if started:
                 raise
-            await self.refuse(scope["path"], ProblemError(413, DETAIL))(scope, receive, send)
+            await self.refuse(scope["path"], ProblemError(413, too_large(limit)))(scope, receive, send)
 
 
 class BodyTooLargeError(HTTPException):
     """More of the body has come than is read. An HTTPException, because FastAPI lets only those out of its parsing."""
 
-    def __init__(self) -> None:
-        super().__init__(413, DETAIL)
+    def __init__(self, limit: int) -> None:
+        super().__init__(413, too_large(limit))
 
 
 def _stated_length(scope: Scope) -> int:

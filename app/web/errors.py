@@ -65,5 +65,5 @@ class ErrorPages:
         assert isinstance(error, HTTPException)  # noqa: S101 - see above
         status = error.status_code
         standard = error.detail == HTTPStatus(status).phrase
-        detail = SENTENCES.get(status, error.detail) if standard or status == 413 else error.detail
+        detail = SENTENCES.get(status, error.detail) if standard else error.detail
         return self.answer(request.scope["path"], ProblemError(status, str(detail), headers=error.headers or {}))

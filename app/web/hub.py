@@ -194,7 +194,7 @@ def _question(name: str, revision: str | None) -> _Question:
 def _check(body: bytes, file: str) -> None:
     try:
         # Some published files hold Infinity, which Python writes and JSON does not have.
-        value = loads(body, constants_are_null=True)
+        value = loads(body, constants_are_text=True)
     except StrictJsonError as error:
         raise HubError(HubFault.NOT_JSON, f"{file} on the hub cannot be read: {error}") from error
     if not isinstance(value, dict):
@@ -202,7 +202,7 @@ def _check(body: bytes, file: str) -> None:
 
 
 def _parsed(body: bytes) -> dict[str, Any]:
-    value: dict[str, Any] = loads(body, constants_are_null=True)
+    value: dict[str, Any] = loads(body, constants_are_text=True)
     return value
 
 

@@ -18,24 +18,38 @@ class BadJsonError(HTTPException):
 
 
 class _StrictRequest(Request):
+    constants_are_text = False
+
     async def json(self) -> Any:
         try:
-            return loads(await self.body())
+            return loads(await self.body(), constants_are_text=self.constants_are_text)
         except StrictJsonError as error:
             raise BadJsonError(str(error)) from error
 
 
+class _FileRequest(_StrictRequest):
+    constants_are_text = True
+
+
 class StrictRoute(APIRoute):
     """A route whose JSON body holds no NaN, infinity, overflow, twin key or absurd depth."""
+
+    request_class: type[_StrictRequest] = _StrictRequest
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler, given a request that parses strictly."""
         handle = super().get_route_handler()
 
         async def strict(request: Request) -> Response:
-            return await handle(_StrictRequest(request.scope, request.receive))
+            return await handle(self.request_class(request.scope, request.receive))
 
         return strict
+
+
+class FileRoute(StrictRoute):
+    """The same for a body that brings somebody's file: the constants that JSON does not have are read as texts."""
+
+    request_class = _FileRequest
 
 
 class JsonResponse(Response):

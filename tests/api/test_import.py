@@ -152,7 +152,8 @@ def test_a_refusal_names_the_key(calculator: TestClient, change: dict[str, Any],
         ('{"config": {}, "surprise": 1}', 422),
         ('{"config": {}, "name": "' + "n" * 121 + '"}', 422),
         ('{"config": {}, "read_as": "../etc"}', 422),
-        ('{"config": {"a": NaN}}', 400),
+        ('{"config": {"model_type": "llama", "hidden_size": NaN}}', 422),
+        ('{"config": {"a": nan}}', 400),
         ('{"config": {"a": 1e999}}', 400),
         ('{"config": {"a": 1, "a": 2}}', 400),
         ('{"config": ' + '{"a": ' * 40 + "1" + "}" * 41, 400),
@@ -211,3 +212,16 @@ def test_a_model_of_the_hub_says_where_it_is_from(app: FastAPI, monkeypatch: pyt
     assert document["source"]["hub"] == "owner/name"
     assert document["parameters"]["total"] == 8_030_261_248
     assert document["scenario_model"]["config"] == LLAMA
+
+
+def test_the_constants_of_published_files_are_no_obstacle(calculator: TestClient) -> None:
+    # Python writes Infinity where JSON has no word for it; some published configurations hold it.
+    body = json.dumps({"config": LLAMA | {"time_step_limit": [0.0, float("inf")]}})
+    assert "Infinity" in body
+    answer = calculator.post(IMPORT, content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 200
+    assert answer.json()["parameters"]["total"] == 8_030_261_248
+    body = json.dumps({"config": LLAMA | {"hidden_size": float("nan")}})
+    refused = calculator.post(IMPORT, content=body, headers={"content-type": "application/json"})
+    assert paths(refused) == ["config.hidden_size"]
+    assert "whole number" in refused.json()["errors"][0]["message"]

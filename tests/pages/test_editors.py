@@ -331,3 +331,12 @@ def test_a_card_carries_the_model_along(reader: TestClient) -> None:
 def test_the_formats_offered_are_all_there_are(reader: TestClient) -> None:
     offered = [option["value"] for option in page(reader, EDITOR).id("f-w").all("option")]
     assert sorted(offered) == sorted(WeightFormat)
+
+
+@pytest.mark.parametrize("id_", ["deepseek-v3", "glm-4.5", "llama-3.1-8b"])
+def test_an_unchanged_copy_shows_the_numbers_of_its_source(reader: TestClient, id_: str) -> None:
+    tree = page(reader, f"{EDITOR}?from={id_}")
+    known = json_of(reader, f"/api/v1/models/{id_}")
+    assert f"{known['params']:,}" in tree.text
+    if known["mtp_params"]:
+        assert f"{known['mtp_params']:,} of multi-token prediction, not loaded" in tree.text

@@ -58,6 +58,25 @@ def test_it_can_be_used_in_the_workbench(reader: TestClient) -> None:
     assert document["scenario"]["model"]["name"] == "Mine"
 
 
+def test_the_cache_that_a_file_asks_for_is_carried_to_the_workbench(reader: TestClient) -> None:
+    scheme = {"num_bits": 8, "type": "float"}
+    weights = {"num_bits": 8, "type": "float", "strategy": "tensor"}
+    groups = {"group_0": {"targets": ["Linear"], "weights": weights}}
+    quantization = {
+        "quant_method": "compressed-tensors",
+        "format": "float-quantized",
+        "config_groups": groups,
+        "ignore": ["lm_head"],
+        "kv_cache_scheme": scheme,
+    }
+    tree = pasted(reader, LLAMA | {"quantization_config": quantization})
+    assert "fp8, at 8,192 tokens" in tree.text
+    link = link_of(tree, "Use it in the workbench")
+    assert items_of(link)["kv"] == "fp8"
+    document = json_of(reader, f"/api/v1/evaluate{link.removeprefix('/')}")
+    assert document["memory"]["kv_bytes_per_token"] == 131_072 / 2
+
+
 def test_it_can_be_edited(reader: TestClient) -> None:
     editor = page(reader, link_of(pasted(reader, LLAMA, model_name="Mine"), "Edit it"))
     assert editor.id("f-model_name")["value"] == "Mine"
