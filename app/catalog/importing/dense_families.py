@@ -6,6 +6,7 @@ from app.catalog.importing.family import Family
 from app.catalog.importing.feed_forward import dense
 from app.catalog.importing.frame import Choice, Switch
 from app.catalog.importing.grouped import FULL_WIDTH, NO_NORM, PER_HEAD, Mixers, Norm, grouped
+from app.catalog.importing.hunyuan import dense_of_one
 from app.catalog.importing.keys import Keys
 from app.catalog.importing.mtp import predicting
 from app.catalog.importing.reach import Rule, all_but_every, by_letters, even_layers, everywhere, nowhere, upper_layers
@@ -115,7 +116,7 @@ FAMILIES = (
         Recipe(attention(qk_norm=PER_HEAD), dense(gated=False, bias=MLP_BIAS), layer_paths=(XIELU,)),
     ),
     Family("MiniCPM", ("minicpm",), Recipe(attention(), dense(), tied=True)),
-    Family("Hunyuan, dense", ("hunyuan_v1_dense",), Recipe(attention(qk_norm=QWEN3_NORM), dense(bias=MLP_BIAS))),
+    Family("Hunyuan, dense", ("hunyuan_v1_dense",), Recipe(attention(qk_norm=QWEN3_NORM), dense_of_one)),
     Family("ERNIE 4.5, dense", ("ernie4_5",), Recipe(attention(USE_BIAS), dense(bias=USE_BIAS), tied=True)),
     Family("Helium", ("helium",), Recipe(attention(), dense(bias=MLP_BIAS))),
 )

@@ -6,8 +6,8 @@ from dataclasses import replace
 from app.calc.layers.grouped_attention import GroupedAttention, KvProjection, QkNorm
 from app.calc.layers.parts import FeedForward, Mixer
 from app.catalog.importing import limits, spellings
-from app.catalog.importing.feed_forward import count_shared, read_experts
-from app.catalog.importing.frame import Frame
+from app.catalog.importing.feed_forward import count_shared, dense, read_experts
+from app.catalog.importing.frame import Frame, Switch
 from app.catalog.importing.grouped import read_heads
 from app.catalog.importing.keys import Keys
 
@@ -31,9 +31,22 @@ def hunyuan_attention(keys: Keys, frame: Frame) -> Sequence[Mixer | None]:
     return [owner if i % factor == 0 else reader for i in range(frame.n_layers)]
 
 
+ONE_EXPERT = ("moe_intermediate_size", "moe_topk", "num_experts_per_tok", "num_shared_expert", "use_mixed_mlp_moe")
+"""Keys beside a single expert, which its class does not act on."""
+
+
+def dense_of_one(keys: Keys, frame: Frame) -> Sequence[tuple[FeedForward, ...]]:
+    """Dense blocks, which the files of this family call one expert."""
+    if type(keys.values.get("num_experts")) is int and keys.values["num_experts"] <= 1:
+        keys.passed_over("num_experts", "moe_layer_num_skipped", *ONE_EXPERT)
+    return dense(bias=Switch(("mlp_bias",)))(keys, frame)
+
+
 def hunyuan_blocks(keys: Keys, frame: Frame) -> Sequence[tuple[FeedForward, ...]]:
-    """Experts in every layer, with shared ones of the same width beside them."""
+    """Experts in every layer, with shared ones of the same width beside them; a single one is a dense block."""
     plain = _uniform(keys, frame.n_layers)
+    if plain.values.get("num_experts") == 1:
+        return dense_of_one(plain, frame)
     width = ("moe_intermediate_size",) if keys.has("moe_intermediate_size") else ("intermediate_size",)
     keys.passed_over("intermediate_size")
     if keys.whole("dense_layers", ("moe_layer_num_skipped",), limits.LAYERS, default=0, least=0):

@@ -15,10 +15,11 @@ SHOWN_ONE_BY_ONE = 4
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """`values` of the block at `prefix`. Null is as good as absent.
+    """`values` of the block at `prefix`.
 
-    `class_defaults` are what the model's class takes for keys that a nested block leaves out; `elsewhere` are the full
-    paths of values that were taken over from the block around.
+    `class_defaults` are what the model's class takes for keys that a nested block leaves out: a key that is there and
+    null is not left out, and says that there is no such size. `elsewhere` are the full paths of values that were taken
+    over from the block around.
     """
 
     values: Mapping[str, Any]
@@ -38,6 +39,20 @@ class Keys:
     def any_of(self, names: Sequence[str]) -> bool:
         """Whether one of the names is there and not null."""
         return any(self.has(name) for name in names)
+
+    def is_null(self, names: Sequence[str]) -> bool:
+        """Whether one of the names is there and null, and none of them has a value."""
+        return not self.any_of(names) and any(name in self.values for name in names)
+
+    def class_default(self, names: Sequence[str]) -> Any:
+        """What the class takes where none of the names is there; None where one is, or where it takes nothing."""
+        if any(name in self.values for name in names):
+            return None
+        return next((self.class_defaults[name] for name in names if name in self.class_defaults), None)
+
+    def any_known(self, *names: str) -> bool:
+        """Whether one of the names has a value, of the block or of the class."""
+        return self.any_of(names) or self.class_default(names) is not None
 
     def passed_over(self, *names: str) -> None:
         """Keys that the model's class does not act on, or that say nothing about sizes."""
@@ -87,7 +102,7 @@ class Keys:
             self.ledger.write(FieldReading(name, value, Origin.READ, self.path(key), note))
             return value
         if default is None:
-            default = next((self.class_defaults[n] for n in names if self.class_defaults.get(n) is not None), None)
+            default = self.class_default(names)
         if default is not None:
             self.ledger.write(FieldReading(name, default, Origin.DEFAULT, note=note))
         return default
@@ -117,9 +132,10 @@ class Keys:
         """True or false; `default` is the class's own where the key is absent."""
         key = self._found(names)
         if key is None:
-            known = next((self.class_defaults[n] for n in names if self.class_defaults.get(n) is not None), default)
+            known = self.class_default(names)
+            known = default if known is None else bool(known)
             self.ledger.write(FieldReading(name, known, Origin.DEFAULT, note=note))
-            return bool(known)
+            return known
         value = self.values[key]
         if not isinstance(value, bool):
             raise self.refused(key, "must be true or false.")

@@ -21,7 +21,7 @@ def read_latent(keys: Keys, *, gated: bool = False, value_dim: int | None = None
         raise keys.refused("attention_bias", "biases of latent attention are not computed.")
     if keys.has("qk_head_dim") and keys.values["qk_head_dim"] != nope + rope:
         raise keys.refused("qk_head_dim", f"contradicts the widths {nope:,} and {rope:,} of its parts.")
-    if "q_lora_rank" not in keys.values:
+    if "q_lora_rank" not in keys.values and not keys.any_known("q_lora_rank"):
         keys.ledger.assume("q_rank", None, "no key says that queries go through a low rank")
     return LatentAttention(
         n_heads=keys.whole("n_heads", spellings.HEADS, limits.HEADS),
@@ -81,7 +81,7 @@ def latent_or_grouped(otherwise: Mixers) -> Mixers:
     """MLA, or grouped attention where a small model of the family switches it off (DeepSeek-VL2 Tiny)."""
 
     def read(keys: Keys, frame: Frame) -> Sequence[Mixer | None]:
-        if keys.has("kv_lora_rank") and keys.flag("use_mla", ("use_mla",), default=True):
+        if keys.any_known("kv_lora_rank") and keys.flag("use_mla", ("use_mla",), default=True):
             return latent(keys, frame)
         keys.passed_over("use_mla", "kv_lora_rank", "q_lora_rank", "v_head_dim")
         keys.passed_over("qk_nope_head_dim", "qk_rope_head_dim")

@@ -1,6 +1,6 @@
 """Which block of a configuration is the language model's, and what kind it says it is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,15 +46,20 @@ FLAT_TYPES = {
 BY_ARCHITECTURE = {("git", "Grok1ForCausalLM"): "grok-2", ("git", "Grok1ModelForCausalLM"): "grok-2"}
 """Model types that mean something else in the company of an architecture."""
 SHARED = (
-    *spellings.HIDDEN,
-    *spellings.LAYERS,
-    *spellings.HEADS,
-    *spellings.KV_HEADS,
-    *spellings.WIDTH,
-    *spellings.HEAD_DIM,
-    "vocab_size",
+    spellings.HIDDEN,
+    spellings.LAYERS,
+    spellings.HEADS,
+    spellings.KV_HEADS,
+    spellings.WIDTH,
+    spellings.HEAD_DIM,
+    spellings.VOCABULARY,
+    spellings.CONTEXT[:1],
+    spellings.WINDOW[:1],
 )
-"""Keys that the block around may repeat, but not contradict."""
+"""Sizes that the file around may repeat, but not contradict, and that it gives where the block has none.
+
+It gives them under the usual name, the first: another name may speak of another part there.
+"""
 TIED = "tie_word_embeddings"
 
 
@@ -120,7 +125,17 @@ def _by_architecture(whole: Keys, model_type: str) -> str:
 
 
 def _descend(whole: Keys) -> Keys:
-    for name in BLOCKS:
+    """The block of the language model, or the file itself.
+
+    Raises:
+        ConfigError: there are two, and they differ.
+    """
+    present = [name for name in BLOCKS if whole.has(name)]
+    for name in present[1:]:
+        if whole.values[name] != whole.values[present[0]]:
+            raise whole.refused(name, f"says something else than {present[0]}: which is the model's is not guessed.")
+        whole.passed_over(name)
+    for name in present:
         block = whole.inside(name)
         if block is None:
             continue
@@ -146,11 +161,41 @@ def _with_outer(text: Keys, whole: Keys) -> Keys:
     Raises:
         ConfigError: the two contradict each other.
     """
-    for key in SHARED:
-        mine, theirs = text.values.get(key), whole.values.get(key)
-        if mine is not None and theirs is not None and type(mine) is type(theirs) and mine != theirs:
-            raise whole.refused(key, f"contradicts {text.path(key)}.")
-    whole.passed_over(*SHARED, TIED)
+    taken = {}
+    for names in SHARED:
+        for key in names:
+            if not whole.has(key):
+                continue
+            mine = _said_inside(text, names if key == names[0] else (key,))
+            if mine is not None:
+                _refuse_another(whole, key, text, mine)
+                whole.passed_over(key)
+            elif key == names[0]:
+                taken[key] = whole.values[key]
+    if taken:
+        listed = ", ".join(taken)
+        text.ledger.notice(f"Sizes that stand outside {text.prefix}, and not in it, are taken from there: {listed}.")
+        text = replace(text, values={**text.values, **taken}, elsewhere={key: key for key in taken})
+    return _with_outer_head(text, whole)
+
+
+def _said_inside(text: Keys, names: Sequence[str]) -> str | None:
+    """The first of the names that the block has, preferably with a value."""
+    there = [name for name in names if name in text.values]
+    return next((name for name in there if text.has(name)), there[0] if there else None)
+
+
+def _refuse_another(whole: Keys, key: str, text: Keys, mine: str) -> None:
+    inner, outer = text.values[mine], whole.values[key]
+    if inner is None:
+        raise whole.refused(key, f"contradicts {text.path(mine)}, which is null.")
+    if inner != outer or isinstance(inner, bool) is not isinstance(outer, bool):
+        raise whole.refused(key, f"contradicts {text.path(mine)}.")
+
+
+def _with_outer_head(text: Keys, whole: Keys) -> Keys:
+    """The block with what the file around says of the head."""
+    whole.passed_over(TIED)
     outer, inner = whole.values.get(TIED), text.values.get(TIED)
     if outer is None or outer == inner:
         return text
@@ -158,5 +203,5 @@ def _with_outer(text: Keys, whole: Keys) -> Keys:
         # Either says so: newer libraries write the outer key, older ones the inner, and the other is a default.
         text.ledger.notice(f"{TIED} is said twice and differently: the head is counted as tied.")
     if inner is None or outer is True:
-        return replace(text, values={**text.values, TIED: outer}, elsewhere={TIED: TIED})
+        return replace(text, values={**text.values, TIED: outer}, elsewhere={**text.elsewhere, TIED: TIED})
     return text

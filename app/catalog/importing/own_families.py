@@ -27,7 +27,15 @@ from app.catalog.importing.recipe import Mtp, Recipe
 
 
 def llama4_blocks(keys: Keys, frame: Frame) -> Sequence[tuple[FeedForward, ...]]:
-    """Llama 4: one shared expert as wide as a routed one; dense layers have a width of their own."""
+    """Llama 4: one shared expert as wide as a routed one; dense layers have a width of their own.
+
+    An empty list of layers with experts is a dense model (Llama Guard 4).
+    """
+    if keys.values.get("moe_layers") == []:
+        keys.passed_over("moe_layers", "interleave_moe_layer_step", "intermediate_size")
+        keys.passed_over(*spellings.EXPERTS, *spellings.PER_TOKEN)
+        keys.ledger.derive("n_experts", 0, "no layer is listed as one with experts")
+        return [(read_dense(keys, frame, names=("intermediate_size_mlp",)),)] * frame.n_layers
     routed = read_experts(keys, width=("intermediate_size",), shared=lambda _, width: width)
     places = by_interleaving(keys, frame)
     if all(places):

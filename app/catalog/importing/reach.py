@@ -9,6 +9,7 @@ from app.catalog.importing.keys import Keys
 
 FULL_LAYER, WINDOW_LAYER, CHUNK_LAYER = "full_attention", "sliding_attention", "chunked_attention"
 ATTENTION_TYPES = (FULL_LAYER, WINDOW_LAYER, CHUNK_LAYER)
+CHUNK = ("attention_chunk_size",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,13 @@ def nowhere(keys: Keys, frame: Frame) -> Sequence[bool]:
 def everywhere(keys: Keys, frame: Frame) -> Sequence[bool]:
     """Every layer, where there is a window at all."""
     keys.passed_over("use_sliding_window", "max_window_layers")
-    return [keys.any_of(spellings.WINDOW)] * frame.n_layers
+    return [keys.any_known(*spellings.WINDOW)] * frame.n_layers
 
 
 def upper_layers(keys: Keys, frame: Frame) -> Sequence[bool]:
     """From `max_window_layers` on, where windows are switched on (the Qwen classes)."""
     keys.passed_over(*spellings.WINDOW, "max_window_layers")
-    if not keys.flag("use_sliding_window", ("use_sliding_window",), default=False):
+    if not keys.flag("use_sliding_window", ("use_sliding_window",), default=False) or keys.is_null(spellings.WINDOW):
         return [False] * frame.n_layers
     first = keys.whole("max_window_layers", ("max_window_layers",), limits.COUNT, default=28, least=0)
     return [i >= first for i in range(frame.n_layers)]
@@ -85,7 +86,8 @@ def read_reaches(keys: Keys, frame: Frame, rule: Rule, *, chunked: bool = False)
     types = keys.words("layer_types", "layer_types", ATTENTION_TYPES, frame.n_layers)
     if types is None:
         kind = CHUNK_LAYER if chunked else WINDOW_LAYER
-        types = tuple(kind if confined else FULL_LAYER for confined in rule(keys, frame))
+        no_chunks = chunked and keys.is_null(CHUNK)
+        types = tuple(kind if confined and not no_chunks else FULL_LAYER for confined in rule(keys, frame))
         if len(set(types)) > 1:
             confined = types.count(kind)
             keys.ledger.derive("layer_types", f"{confined} × {kind}, {len(types) - confined} × {FULL_LAYER}", "by rule")
@@ -94,12 +96,17 @@ def read_reaches(keys: Keys, frame: Frame, rule: Rule, *, chunked: bool = False)
     if WINDOW_LAYER in types:
         reaches[WINDOW_LAYER] = _window(keys, frame)
     if CHUNK_LAYER in types:
-        chunk = keys.whole("chunk", ("attention_chunk_size",), limits.POSITIONS, default=8192)
+        if keys.is_null(CHUNK):
+            raise keys.refused(CHUNK[0], "is null, but layer_types names layers that see a chunk.")
+        chunk = keys.whole("chunk", CHUNK, limits.POSITIONS, default=8192)
         reaches[CHUNK_LAYER] = Reach(chunk=chunk)
     return [reaches[kind] for kind in types]
 
 
 def _window(keys: Keys, frame: Frame) -> Reach:
+    if keys.is_null(spellings.WINDOW):
+        key = next(name for name in spellings.WINDOW if name in keys.values)
+        raise keys.refused(key, "is null, but layers of this family see a window, which their class cannot do without.")
     window = keys.whole("window", spellings.WINDOW, limits.POSITIONS)
     if frame.max_position is not None and window > frame.max_position:
         keys.ledger.notice(

@@ -10,6 +10,8 @@ from app.calc.weight_plan import WeightPlan, named
 from app.catalog.importing.errors import ConfigError, Suggestion, UnknownFamilyError, quoted
 from app.catalog.importing.families import BY_MODEL_TYPE, FAMILIES, NO_DECODER, NOT_COMPUTED
 from app.catalog.importing.family import Family
+from app.catalog.importing.heads import refuse_drafts, without_head
+from app.catalog.importing.keys import Keys
 from app.catalog.importing.nesting import Located, locate
 from app.catalog.importing.noise import unread_keys
 from app.catalog.importing.provenance import FieldReading, Ledger, Origin
@@ -73,9 +75,10 @@ def read_config(
     if not isinstance(config, Mapping):
         raise ConfigError("config", "must be an object of keys and values.")
     ledger = Ledger()
+    refuse_drafts(Keys(config, "", ledger))
     located = locate(config, ledger)
     family = _family(located, read_as)
-    body = _read(located, family)
+    body = without_head(located, _read(located, family))
     vision = read_vision(located, body.frame.hidden_size)
     shipped = read_quantization(located, quantization, body)
     body = shipped.body
@@ -111,7 +114,7 @@ def read_config(
         model_type=located.model_type,
         read_as=family.id if is_other else None,
         fields=tuple(ledger.fields.values()),
-        unread=tuple(unread),
+        unread=tuple(dict.fromkeys(unread)),
         notices=tuple(ledger.notices),
     )
 

@@ -75,7 +75,11 @@ STRUCTURAL = (
     "swa_head_dim",
     "global_head_dim",
     "v_head_dim",
+    "use_residual",
+    "parallel_attn_mlp_res",
 )
+STRUCTURAL_STARTS = ("bskcn_",)
+"""How further such keys start: Solar Pro numbers its block skip connections."""
 MTP_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
 
 
@@ -85,7 +89,7 @@ def refuse_unread_structures(keys: Keys) -> None:
     Raises:
         ConfigError: the key announces a part that this family is not computed with.
     """
-    for key in STRUCTURAL:
+    for key in (*STRUCTURAL, *(key for key in keys.values if key.startswith(STRUCTURAL_STARTS))):
         value = keys.values.get(key)
         if not value or keys.path(key) in keys.ledger.used:
             continue

@@ -59,6 +59,8 @@ def _unrolled(value: Any) -> Any:
         if "block_configs" in made:
             made["block_configs"] = [_block(*run[1:]) for run in made["block_configs"] for _ in range(run[0])]
         return made
+    if value == "@null":  # TOML has no word for it
+        return None
     return unroll(value[1:]) if isinstance(value, str) and value.startswith("@") else value
 
 

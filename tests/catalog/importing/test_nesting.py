@@ -95,3 +95,73 @@ def test_fp8_of_mistrals_own_keys() -> None:
         PARAMS | {"quantization": {"qformat_weight": "fp8_e4m3", "qscheme_act": "TENSOR"}}, "Mistral"
     ).plan
     assert {layout.element for _, layout in plan.narrow} == {"fp8"}
+
+
+OUTSIDE: dict[str, Any] = {
+    "model_type": "llava",
+    "num_hidden_layers": 22,
+    "num_key_value_heads": 8,
+    "vocab_size": 128_256,
+    "text_config": {"model_type": "llama", "hidden_size": 4096},
+}
+
+
+def test_a_size_outside_the_block_is_taken_where_the_block_has_none() -> None:
+    reading = read_config(OUTSIDE, "LLaVA")
+    architecture = reading.architecture
+    (group,) = architecture.layers
+    assert (architecture.n_layers, architecture.vocab_size) == (22, 128_256)
+    assert group.mixer == GroupedAttention(32, 8, 128)
+    read = {field.name: field for field in reading.fields}
+    for name, key in (("n_layers", "num_hidden_layers"), ("n_kv_heads", "num_key_value_heads")):
+        assert (read[name].origin, read[name].key) == (Origin.READ, key)
+    (notice,) = [notice for notice in reading.notices if "outside" in notice]
+    assert all(key in notice for key in ("num_hidden_layers", "num_key_value_heads", "vocab_size"))
+
+
+def test_a_size_outside_that_the_family_has_no_use_for_is_told_once() -> None:
+    inner = config("rwkv7-1.5b") | {"intermediate_size": ...}
+    inner = {key: value for key, value in inner.items() if value is not ...}
+    reading = read_config({"model_type": "some_vl", "num_layers": 3, "text_config": inner}, "Mine")
+    assert reading.unread.count("num_layers") == 1
+
+
+@pytest.mark.parametrize(
+    ("outside", "key"),
+    [
+        ({"hidden_size": 8192.0}, "hidden_size"),
+        ({"hidden_size": "4096"}, "hidden_size"),
+        ({"hidden_size": True}, "hidden_size"),
+        ({"hidden_size": 5120}, "hidden_size"),
+    ],
+)
+def test_a_size_outside_may_not_contradict_the_block(outside: dict[str, Any], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_config(OUTSIDE | outside, "LLaVA")
+    assert (caught.value.key, caught.value.message) == (key, "contradicts text_config.hidden_size.")
+    assert read_config(OUTSIDE | {"hidden_size": 4096.0}, "LLaVA").architecture.hidden_size == 4096
+
+
+def test_a_null_inside_and_a_size_outside_contradict_each_other() -> None:
+    inner = OUTSIDE["text_config"] | {"num_key_value_heads": None}
+    with pytest.raises(ConfigError) as caught:
+        read_config(OUTSIDE | {"text_config": inner}, "LLaVA")
+    assert caught.value.key == "num_key_value_heads"
+    assert "null" in caught.value.message
+
+
+def test_another_spelling_inside_is_compared_with_the_usual_one_outside() -> None:
+    inner = OUTSIDE["text_config"] | {"num_layers": 30}
+    with pytest.raises(ConfigError) as caught:
+        read_config(OUTSIDE | {"text_config": inner}, "LLaVA")
+    assert (caught.value.key, caught.value.message) == ("num_hidden_layers", "contradicts text_config.num_layers.")
+
+
+def test_two_blocks_that_differ_are_refused_and_two_that_agree_are_one() -> None:
+    inner = config("qwen3-8b")
+    both = {"model_type": "some_vl", "text_config": inner, "llm_config": dict(inner)}
+    assert read_config(both, "Mine").architecture == read_config(inner, "Mine").architecture
+    with pytest.raises(ConfigError) as caught:
+        read_config(both | {"llm_config": config("llama-3.1-8b")}, "Mine")
+    assert caught.value.key == "llm_config"
+    assert "text_config" in caught.value.message
