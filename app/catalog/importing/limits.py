@@ -11,5 +11,11 @@ EXPERTS = 100_000
 COUNT = 1_000_000
 LIST = 10_000
 """Entries of a list that is read item by item."""
-NAMES = 200_000
+NAMES = 15_000
 """Entries of a list of module names."""
+LETTERS = 2_000_000
+"""Letters of all names of such a list."""
+GLOBS = 256
+"""Different patterns with wildcards among them: real lists have a few, repeated for each layer."""
+SETTINGS = 256
+"""Different formats that a file gives to its modules."""

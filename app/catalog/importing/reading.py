@@ -105,6 +105,7 @@ def read_config(
     unread = unread_keys(located.text)
     if located.is_nested:
         unread += unread_keys(located.whole)
+    unread += shipped.unread
     return Reading(
         architecture=architecture,
         mtp=body.mtp,

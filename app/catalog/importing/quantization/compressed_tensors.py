@@ -6,7 +6,7 @@ from app.catalog.importing.keys import Keys
 from app.catalog.importing.quantization import layouts
 from app.catalog.importing.quantization.dialects import WITH_HEAD
 from app.catalog.importing.quantization.naming import Rule
-from app.catalog.importing.quantization.settings import read_cache_type, read_ignored, read_names
+from app.catalog.importing.quantization.settings import read_cache_type, read_ignored, read_names, refuse_too_many
 from app.catalog.importing.quantization.shipping import Dialect
 
 FORMATS = (
@@ -30,7 +30,6 @@ def read_compressed_tensors(keys: Keys, hidden_size: int) -> Dialect:
         ConfigError: a format or scheme that is not computed.
     """
     file_format = keys.word("format", ("format",), FORMATS)
-    keys.passed_over(*(key for key in keys.values if key not in ("config_groups", "kv_cache_scheme", "ignore")))
     _refuse_sparsity(keys)
     ignored = read_ignored(keys, ("ignore",))
     cache = read_cache_type(keys, "kv_cache_scheme")
@@ -39,6 +38,8 @@ def read_compressed_tensors(keys: Keys, hidden_size: int) -> Dialect:
         if file_format == "dense":
             return Dialect(None, ignored=ignored, kv_cache=cache)
         raise keys.refused("config_groups", "is missing.")
+    if len(groups.values) > limits.SETTINGS:
+        raise keys.refused("config_groups", f"has more than {limits.SETTINGS} groups.")
     everywhere, rules = None, []
     for name in groups.values:
         group = groups.inside(name)
@@ -51,7 +52,8 @@ def read_compressed_tensors(keys: Keys, hidden_size: int) -> Dialect:
             if target in CLASSES:
                 everywhere = layout
             else:
-                rules.append(Rule(target, layout, group.path("targets")))
+                rules.append(Rule(target, layout, group.path("targets"), must_name=True))
+    refuse_too_many(keys, "config_groups", rules)
     return Dialect(everywhere, groups=WITH_HEAD, rules=tuple(rules), ignored=ignored, kv_cache=cache)
 
 

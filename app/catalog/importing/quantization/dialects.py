@@ -1,6 +1,7 @@
 """The simple dialects: one format for all layers, and a list of what stays wide."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -12,8 +13,17 @@ from app.catalog.importing.errors import quoted
 from app.catalog.importing.keys import Keys
 from app.catalog.importing.quantization import layouts
 from app.catalog.importing.quantization.naming import Rule
-from app.catalog.importing.quantization.settings import read_group, read_ignored, read_integer
+from app.catalog.importing.quantization.settings import (
+    read_each,
+    read_group,
+    read_ignored,
+    read_integer,
+    read_names,
+    refuse_parts_of_stacks,
+    refuse_too_many,
+)
 from app.catalog.importing.quantization.shipping import Dialect
+from app.catalog.importing.quantization.sorting import EXPRESSION
 
 Read = Callable[[Keys, int], Dialect]
 """Reads a dialect's block, given the model's width."""
@@ -25,15 +35,13 @@ QUARK_TYPES = {
     "uint4": Dtype.INT4,
     "int8": Dtype.INT8,
 }
+CACHE_PROJECTIONS = ("k_proj", "v_proj", "kv_proj", "qkv_proj", "qkv")
 EVERYTHING = (*WITH_HEAD, WeightGroup.EMBEDDING, WeightGroup.ROUTER)
 
 
 def read_fp8(keys: Keys, hidden_size: int) -> Dialect:
     """FP8 with a scale for each block, or for each matrix where there is no block size."""
     keys.word("fp8_format", ("fmt",), ("e4m3", "float8_e4m3fn"))
-    keys.passed_over(
-        "activation_scheme", "scale_fmt", "weight_per_tensor", "act_per_tensor", "dequantize", "store_dtype"
-    )
     block = keys.wholes("weight_block", "weight_block_size", limits.WIDTH, least=1)
     if block is not None and len(block) != 2:
         raise keys.refused("weight_block_size", "must have two numbers.")
@@ -43,13 +51,11 @@ def read_fp8(keys: Keys, hidden_size: int) -> Dialect:
 
 def read_fbgemm(keys: Keys, hidden_size: int) -> Dialect:
     """FP8 with a 32-bit scale for each row."""
-    keys.passed_over("activation_scale_ub")
     return Dialect(layouts.per_row(Dtype.FP8, hidden_size, 32), ignored=read_ignored(keys))
 
 
 def read_mxfp4(keys: Keys, hidden_size: int) -> Dialect:
     """MXFP4 in the experts alone, whatever the list of the others leaves out."""
-    keys.passed_over("dequantize")
     return Dialect(layouts.MXFP4, groups=(WeightGroup.ROUTED_EXPERTS,), ignored=read_ignored(keys))
 
 
@@ -57,12 +63,44 @@ def read_gptq(keys: Keys, hidden_size: int) -> Dialect:
     """GPTQ: integers with a 16-bit scale and a zero point of as many bits as an element, for each group."""
     element = read_integer(keys, ("bits", "w_bit"))
     group = read_group(keys, ("group_size", "q_group_size"), 128, hidden_size)
-    keys.passed_over("desc_act", "sym", "damp_percent", "static_groups", "true_sequential", "checkpoint_format", "meta")
-    keys.passed_over("model_name_or_path", "model_file_base_name", "pack_dtype", "format", "lm_head")
-    _refuse_overrides(keys, "dynamic")
+    keys.passed_over("format")
+    refuse_parts_of_stacks(keys, "block_name_to_quantize")
     with_head = keys.flag("head_quantized", ("lm_head",), default=False)
     layout = layouts.grouped(element, group, zero_bits=element.bits)
-    return Dialect(layout, groups=WITH_HEAD if with_head else LAYER_MATRICES, ignored=read_ignored(keys))
+    groups = WITH_HEAD if with_head else LAYER_MATRICES
+    ignored = (*read_ignored(keys), *_read_dynamic(keys))
+    names = _read_modules(keys, "modules_in_block_to_quantize")
+    if not names:
+        return Dialect(layout, groups=groups, ignored=ignored)
+    if with_head:
+        names = (*names, "lm_head")
+    path = keys.path("modules_in_block_to_quantize")
+    return Dialect(None, groups=groups, rules=tuple(Rule(name, layout, path, True) for name in names), ignored=ignored)
+
+
+def _read_modules(keys: Keys, key: str) -> tuple[str, ...]:
+    """The modules that alone are quantized: names, or lists of those that were quantized together."""
+    items = keys.values.get(key)
+    if not isinstance(items, list):
+        return read_names(keys, key)
+    flat = [name for item in items[: limits.LIST] for name in (item if isinstance(item, list) else [item])]
+    return read_names(replace(keys, values={**keys.values, key: flat}), key)
+
+
+def _read_dynamic(keys: Keys) -> tuple[Rule, ...]:
+    """GPTQModel's expressions with a sign: "-:" leaves modules out, the others give them settings of their own.
+
+    Raises:
+        ConfigError: settings of their own.
+    """
+    inside = keys.inside("dynamic")
+    rules = []
+    for pattern, value in inside.values.items() if inside is not None else ():
+        if pattern.startswith("-:"):
+            rules.append(Rule(f"{EXPRESSION}{pattern[2:]}", None, keys.path("dynamic")))
+        elif value:
+            raise keys.refused("dynamic", f"gives {quoted(pattern)} settings of its own, which is not computed.")
+    return tuple(rules)
 
 
 def read_awq(keys: Keys, hidden_size: int) -> Dialect:
@@ -70,7 +108,7 @@ def read_awq(keys: Keys, hidden_size: int) -> Dialect:
     element = read_integer(keys, ("bits", "w_bit"), 4)
     group = read_group(keys, ("group_size", "q_group_size"), 128, hidden_size)
     zero = keys.flag("zero_point", ("zero_point",), default=True)
-    keys.passed_over("version", "backend", "do_fuse", "exllama_config", "fuse_max_seq_len")
+    keys.passed_over("format")
     layout = layouts.grouped(element, group, zero_bits=element.bits if zero else 0)
     return Dialect(layout, ignored=read_ignored(keys))
 
@@ -92,9 +130,9 @@ def read_bitsandbytes(keys: Keys, hidden_size: int) -> Dialect:
 def read_auto_round(keys: Keys, hidden_size: int) -> Dialect:
     """AutoRound: as GPTQ or AWQ pack it, with modules that `extra_config` gives other bits."""
     kind = keys.word("element", ("data_type",), ("int", "mx_fp", "nv_fp", "mx_fp4", "nv_fp4")) or "int"
-    keys.passed_over(
-        "sym", "packing_format", "autoround_version", "iters", "block_name_to_quantize", "to_quant_block_names"
-    )
+    for key in ("block_name_to_quantize", "to_quant_block_names"):
+        refuse_parts_of_stacks(keys, key)
+    groups = WITH_HEAD if keys.flag("head_quantized", ("quant_lm_head",), default=False) else LAYER_MATRICES
     if kind != "int":
         if keys.whole("weight_bits", ("bits",), 64) != 4:
             raise keys.refused("bits", "only 4 bits are computed for this type.")
@@ -104,38 +142,43 @@ def read_auto_round(keys: Keys, hidden_size: int) -> Dialect:
         element = read_integer(keys, ("bits",))
         layout = layouts.grouped(element, read_group(keys, ("group_size",), 128, hidden_size), zero_bits=element.bits)
     extra = keys.inside("extra_config")
-    rules = [] if extra is None else [_auto_round_rule(extra, name, hidden_size) for name in extra.values]
-    return Dialect(layout, rules=tuple(rules), ignored=read_ignored(keys))
 
+    def read(inside: Keys) -> WeightLayout | None:
+        inside.passed_over(*inside.values)
+        if inside.values.get("bits") in (16, 32):
+            return None
+        element = read_integer(inside, ("bits",))
+        return layouts.grouped(element, read_group(inside, ("group_size",), 128, hidden_size), zero_bits=element.bits)
 
-def _auto_round_rule(extra: Keys, name: str, hidden_size: int) -> Rule:
-    inside = extra.inside(name)
-    if inside is None:
-        raise extra.refused(quoted(name), "must be an object.")
-    inside.passed_over(*inside.values)
-    if inside.values.get("bits") in (16, 32):
-        return Rule(name, None, inside.prefix)
-    element = read_integer(inside, ("bits",))
-    group = read_group(inside, ("group_size",), 128, hidden_size)
-    return Rule(name, layouts.grouped(element, group, zero_bits=element.bits), inside.prefix)
+    rules = () if extra is None else read_each(extra, "extra_config", extra.values, read)
+    return Dialect(layout, groups=groups, rules=rules, ignored=read_ignored(keys))
 
 
 def read_mlx(keys: Keys, hidden_size: int) -> Dialect:
     """MLX: every matrix, embedding and head too, with a 16-bit scale and bias a group; other bits module by module."""
     layout = _mlx_layout(keys, hidden_size)
-    rules = []
+    modules = {name: value for name, value in keys.values.items() if _is_module(name, value)}
+    blocks = [name for name, value in modules.items() if isinstance(value, Mapping)]
+    wide = [name for name, value in modules.items() if value is False]
+    refuse_too_many(keys, "bits", modules)
     for name, value in keys.values.items():
-        if name in ("bits", "group_size", "mode", "quant_method") or value is True:
-            continue
-        if value is False:
-            keys.passed_over(name)
-            rules.append(Rule(name, None, keys.prefix))
-            continue
-        inside = keys.inside(name)
-        if inside is None:
-            continue
-        rules.append(Rule(name, _mlx_layout(inside, hidden_size), inside.prefix))
-    return Dialect(layout, groups=EVERYTHING, rules=tuple(rules))
+        if "." in name and value is not None and name not in modules:
+            raise keys.refused(quoted(name), "must be an object.")
+    keys.passed_over(*wide, *(name for name, value in modules.items() if value is True))
+    rules = read_each(keys, "bits", blocks, lambda inside: _mlx_layout(inside, hidden_size))
+    return Dialect(
+        layout,
+        groups=EVERYTHING,
+        rules=rules,
+        ignored=tuple(Rule(name, None, keys.prefix) for name in wide),
+    )
+
+
+def _is_module(name: str, value: Any) -> bool:
+    settings = isinstance(value, Mapping) and (
+        "." in name or any(key in value for key in ("bits", "group_size", "mode"))
+    )
+    return settings or isinstance(value, bool)
 
 
 def _mlx_layout(keys: Keys, hidden_size: int) -> WeightLayout:
@@ -162,14 +205,34 @@ def read_quark(keys: Keys, hidden_size: int) -> Dialect:
         raise keys.refused("global_quant_config", "is missing.")
     layout = _quark_layout(whole, hidden_size)
     named = keys.inside("layer_quant_config")
-    rules = []
-    for name in named.values if named is not None else ():
-        inside = named.inside(name) if named is not None else None
-        if inside is not None:
-            rules.append(Rule(name, _quark_layout(inside, hidden_size), inside.prefix))
+    rules: tuple[Rule, ...] = ()
+    if named is not None:
+        rules = read_each(named, "layer_quant_config", named.values, lambda inside: _quark_layout(inside, hidden_size))
     _refuse_overrides(keys, "layer_type_quant_config")
-    keys.passed_over(*(key for key in keys.values if key not in ("exclude",)))
-    return Dialect(layout, rules=tuple(rules), ignored=read_ignored(keys))
+    cache = _quark_cache(keys, "kv_cache_quant_config") or _quark_cache(keys, "layer_quant_config")
+    return Dialect(layout, rules=rules, ignored=read_ignored(keys), kv_cache=cache)
+
+
+def _quark_cache(keys: Keys, key: str) -> Dtype | None:
+    """The type that the outputs of the key and value projections are written to the cache in.
+
+    Raises:
+        ConfigError: one that is no cache's type, or several.
+    """
+    named, found = keys.inside(key), dict[Dtype, None]()
+    for name, value in named.values.items() if named is not None else ():
+        if not isinstance(value, Mapping):
+            raise keys.refused(key, f"{quoted(name)} must be an object.")
+        output = value.get("output_tensors")
+        if not name.rstrip("*").endswith(CACHE_PROJECTIONS) or not isinstance(output, Mapping):
+            continue
+        dtype = output.get("dtype")
+        if not isinstance(dtype, str) or dtype not in QUARK_TYPES:
+            raise keys.refused(key, f"{quoted(name)} gives the cache a type that is not computed.")
+        found[QUARK_TYPES[dtype]] = None
+    if len(found) > 1:
+        raise keys.refused(key, "gives keys and values different types, which is not computed.")
+    return next(iter(found), None)
 
 
 def _quark_layout(keys: Keys, hidden_size: int) -> WeightLayout | None:

@@ -1,12 +1,13 @@
 """Regular expressions of ignore lists, turned into automata: letters, classes, groups, alternatives and repeats."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.catalog.importing.quantization.automaton import (
     MOST_LETTERS,
     MOST_NESTED,
     Accepts,
     Automaton,
+    Effort,
     PatternError,
     anything,
     same_letter,
@@ -21,9 +22,12 @@ CLASSES: dict[str, Accepts] = {
     "S": lambda letter: not letter.isspace(),
 }
 UNKNOWN = "{}"
+LETTER = 25
+"""What a letter of an expression costs, in steps, before anything is compared."""
+ASCII = tuple(map(chr, range(128)))
 
 
-def expression(pattern: str) -> Automaton:
+def expression(pattern: str, effort: Effort | None = None) -> Automaton:
     """The automaton of a regular expression that must match from the start of a name, as `re.match` does.
 
     Raises:
@@ -32,11 +36,14 @@ def expression(pattern: str) -> Automaton:
     if len(pattern) > MOST_LETTERS:
         raise PatternError(f"is longer than {MOST_LETTERS} letters.")
     to_the_end = pattern.endswith("$") and not pattern.endswith("\\$")
-    made = Automaton(to_the_end=to_the_end, starts_anywhere=pattern.removeprefix("^").startswith(".*"))
+    starts_anywhere = pattern.removeprefix("^").startswith(".*")
+    made = Automaton(effort or Effort(), to_the_end=to_the_end, starts_anywhere=starts_anywhere)
+    made.effort.spend(LETTER * len(pattern))
     reader = _Reader(pattern.removeprefix("^")[: -1 if to_the_end else None], made)
     made.start, made.last = reader.alternatives(0)
     if reader.place < len(reader.pattern):
         raise PatternError("has a bracket that was not opened.")
+    made.alphabet = reader.letters
     return made
 
 
@@ -45,6 +52,7 @@ class _Reader:
     pattern: str
     made: Automaton
     place: int = 0
+    letters: set[str] = field(default_factory=set)
 
     def alternatives(self, depth: int) -> tuple[int, int]:
         """Sequences with bars between, as first and last state."""
@@ -99,7 +107,7 @@ class _Reader:
             return self._one(anything)
         if sign in "*+?^$" or sign in UNKNOWN:
             raise PatternError(f"has {sign} in a place that is not known here.")
-        return self._one(same_letter(sign))
+        return self._one(self._same(sign))
 
     def _one(self, accepts: Accepts) -> tuple[int, int]:
         first, last = self.made.state(), self.made.state()
@@ -121,10 +129,16 @@ class _Reader:
         sign = self._next()
         self.place += 1
         if sign in CLASSES:
-            return CLASSES[sign]
+            accepts = CLASSES[sign]
+            self.letters.update(letter for letter in ASCII if accepts(letter))
+            return accepts
         if not sign or sign.isalnum():
             raise PatternError("has an escape that is not known here.")
-        return same_letter(sign)
+        return self._same(sign)
+
+    def _same(self, letter: str) -> Accepts:
+        self.letters.add(letter)
+        return same_letter(letter)
 
     def _class(self) -> Accepts:
         end = self.pattern.find("]", self.place + 1)
@@ -145,4 +159,5 @@ class _Reader:
             else:
                 letters.add(text[place])
                 place += 1
+        self.letters |= letters
         return lambda given: (given in letters) is not negated

@@ -5,11 +5,12 @@ from types import MappingProxyType
 
 from app.calc.dtypes import Dtype, WeightLayout
 from app.calc.layers.parts import WeightGroup
+from app.catalog.importing import limits
 from app.catalog.importing.errors import quoted
 from app.catalog.importing.keys import Keys
 from app.catalog.importing.quantization import layouts
 from app.catalog.importing.quantization.naming import Rule
-from app.catalog.importing.quantization.settings import LONGEST_NAME, read_cache_type, read_ignored
+from app.catalog.importing.quantization.settings import LONGEST_NAME, read_cache_type, read_ignored, refuse_too_many
 from app.catalog.importing.quantization.shipping import Dialect
 
 ALGORITHMS: Mapping[str, WeightLayout | None] = MappingProxyType(
@@ -29,7 +30,6 @@ ALGORITHMS: Mapping[str, WeightLayout | None] = MappingProxyType(
 BY_ROW = {"FP8_PER_CHANNEL_PER_TOKEN": Dtype.FP8, "INT8_SQ": Dtype.INT8, "W8A16": Dtype.INT8}
 BY_GROUP = ("W4A16_AWQ", "W4A8_AWQ", "INT4_AWQ")
 KNOWN = (*ALGORITHMS, *BY_ROW, *BY_GROUP)
-BLOCK_KEYS = ("quant_algo", "group_size", "quantized_layers", "kv_cache_quant_algo", "exclude_modules")
 
 
 def read_modelopt(keys: Keys, hidden_size: int) -> Dialect:
@@ -43,7 +43,7 @@ def read_modelopt(keys: Keys, hidden_size: int) -> Dialect:
         raise keys.refused("quant_algo", "is missing.")
     ignored = read_ignored(keys)
     cache = read_cache_type(keys, "kv_cache_scheme") or read_cache_type(keys, "kv_cache_quant_algo")
-    keys.passed_over(*(key for key in keys.values if key not in BLOCK_KEYS))
+    keys.passed_over("config_groups")  # the same once more, in another dialect
     if algorithm != "MIXED_PRECISION":
         keys.passed_over("quantized_layers")
         if not ignored:
@@ -52,6 +52,8 @@ def read_modelopt(keys: Keys, hidden_size: int) -> Dialect:
     layers = keys.inside("quantized_layers")
     if layers is None:
         raise keys.refused("quantized_layers", "is missing.")
+    keys.passed_over("group_size")
+    refuse_too_many(keys, "quantized_layers", layers.values)
     seen: dict[tuple[object, object], WeightLayout | None] = {}
     rules = tuple(_rule(layers, name, hidden_size, seen) for name in layers.values)
     return Dialect(None, rules=rules, ignored=ignored, kv_cache=cache)
@@ -84,6 +86,8 @@ def _rule(layers: Keys, name: object, hidden_size: int, seen: dict[tuple[object,
         raise layers.refused(f"{quoted(name)}.quant_algo", "is no algorithm that is known here.")
     kind = (algorithm, group if isinstance(group, int) else None)
     if kind not in seen:
+        if len(seen) >= limits.SETTINGS:
+            raise layers.refused(quoted(name), f"is of more than {limits.SETTINGS} different formats.")
         seen[kind] = algorithm_layout(Keys(entry, layers.path(quoted(name)), layers.ledger), algorithm, hidden_size)
     return Rule(name, seen[kind], layers.prefix)
 
@@ -94,11 +98,11 @@ def read_mixed_fp8(keys: Keys, hidden_size: int, base: Dialect) -> Dialect:
     What its list excludes is excluded from that alone, and stays in FP8.
     """
     algorithm = keys.word("moe_quant_algo", ("moe_quant_algo",), KNOWN)
-    keys.passed_over(*keys.values)
+    keys.passed_over("quant_algo", "quantized_layers", "config_groups", "ignore")
     if algorithm is None:
         raise keys.refused("moe_quant_algo", "is missing.")
     layout = algorithm_layout(keys, algorithm, hidden_size)
     if layout is None:
         raise keys.refused("moe_quant_algo", "must name one algorithm.")
-    cache = read_cache_type(keys, "kv_cache_quant_algo")
+    cache = read_cache_type(keys, "kv_cache_scheme") or read_cache_type(keys, "kv_cache_quant_algo")
     return Dialect(base.layout, base.groups, {WeightGroup.ROUTED_EXPERTS: layout}, kv_cache=cache)

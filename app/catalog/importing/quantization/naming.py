@@ -1,177 +1,240 @@
-"""Which parts of a layer the names, globs and expressions of a quantization list mean."""
+"""Which parts of a layer the names, globs and expressions of a quantization list mean.
 
-import re
+A list may have thousands of names, so a name is looked up and never compared: what it costs does not depend on how
+many others there are. Patterns are walked once for all names of a layer, and again only where the layer's number
+matters to them.
+"""
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from app.calc.dtypes import WeightLayout
 from app.catalog.importing.errors import ConfigError, quoted
-from app.catalog.importing.quantization.automaton import Automaton, PatternError, glob
-from app.catalog.importing.quantization.expressions import expression
+from app.catalog.importing.quantization.automaton import Automaton, Effort, PatternError
+from app.catalog.importing.quantization.part_index import PartIndex, index_of
 from app.catalog.importing.quantization.part_names import Part
 
 PREFIXES = (
-    "model.layers.{}.",
-    "model.language_model.layers.{}.",
-    "language_model.model.layers.{}.",
-    "backbone.layers.{}.",
-    "transformer.h.{}.",
-    "layers.{}.",
+    "model.layers.",
+    "model.language_model.layers.",
+    "language_model.model.layers.",
+    "backbone.layers.",
+    "transformer.h.",
+    "layers.",
 )
-MTP_PREFIX = "mtp.layers.{}."
-INDEXED = re.compile(
-    r"(?P<box>(?:[^*?]*\.)?)(?:layers|h|blocks)\.(?P<index>[0-9]{1,6})(?:\.(?P<tail>.*)|(?P<star>\*.*))?"
-)
-ONE_EXPERT = re.compile(r"experts\.[0-9]{1,6}(?=\.|$)")
-ENDINGS = (".weight", ".bias", ".weight_scale")
-MOST_EXPRESSIONS = 64
-EXPRESSION = "re:"
+MTP_PREFIX = "mtp.layers."
+OPENING = 15
+"""What it costs, in steps, to lead a pattern to a layer."""
+NOTHING = -1
+"""The place of the rule for a part that no rule names."""
+Layouts = tuple[WeightLayout | None, ...]
+Places = tuple[int, ...]
+"""For each part of a layer, the place of the rule that wins it."""
+
+States = tuple[tuple[int, ...], ...]
+"""For each pattern that numbers matter to, where the place of a layer leads it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What `pattern` names is stored in `layout`; None is the wide type. `key` is where the file says so."""
+class Rule(NamedTuple):
+    """What `pattern` names is stored in `layout`; None is the wide type. `key` is where the file says so.
+
+    `must_name`: a file that means nothing of the model with it is not understood.
+    """
 
     pattern: str
     layout: WeightLayout | None
     key: str
+    must_name: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Tail:
-    """A rule for one layer or any: what is left of its pattern after the layer's number."""
+class Pattern(NamedTuple):
+    """A rule's glob or expression; `by_number` is whether the number of a layer may matter to it."""
 
-    text: str
-    layout: WeightLayout | None
-
-
-def _text(tail: _Tail) -> str:
-    return tail.text
+    place: int
+    automaton: Automaton
+    by_number: bool
 
 
 @dataclass(slots=True)
 class Naming:
-    """Rules sorted by the layers they speak of; a later rule wins over an earlier one."""
+    """Rules sorted by the layers they speak of; a later rule wins over an earlier one, a numbered one over all.
 
-    by_layer: dict[int, dict[_Tail, None]] = field(default_factory=dict)
-    by_start: list[tuple[str, _Tail]] = field(default_factory=list)
-    mtp: list[_Tail] = field(default_factory=list)
-    general: list[tuple[str, Automaton | None, WeightLayout | None, bool]] = field(default_factory=list)
-    _globs: dict[str, Automaton] = field(default_factory=dict)
-    _found: dict[tuple[object, ...], tuple[WeightLayout | None, ...]] = field(default_factory=dict)
+    What stands in these dictionaries is the place of a rule in `rules`.
+    """
 
-    def tails(self, layer: int) -> tuple[_Tail, ...]:
-        """The rules that name the layer by its number."""
-        started = (tail for start, tail in self.by_start if str(layer).startswith(start))
-        tails = (*self.by_layer.get(layer, ()), *started)
-        # Without order where it does not matter, so that like layers are asked about once.
-        return tuple(sorted(tails, key=_text)) if len({tail.layout for tail in tails}) == 1 else tails
+    rules: Sequence[Rule]
+    effort: Effort
+    by_layer: dict[int, dict[str, int]] = field(default_factory=dict)
+    by_start: dict[str, int] = field(default_factory=dict)
+    mtp: dict[str, int] = field(default_factory=dict)
+    plain: dict[str, int] = field(default_factory=dict)
+    last_steps: dict[str, int] = field(default_factory=dict)
+    patterns: list[Pattern] = field(default_factory=list)
+    globs: dict[str, tuple[int, Automaton]] = field(default_factory=dict)
+    kinds: list[int] = field(default_factory=list)
+    """For each rule a number that those of the same layout share."""
+    named: set[int] = field(default_factory=set)
+    """The rules that are known to mean something of the model."""
+    _indexes: dict[int, tuple[tuple[Part, ...], PartIndex]] = field(default_factory=dict)
+    _overlays: dict[tuple[object, ...], Places] = field(default_factory=dict)
+    _opened: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
+    _meant: dict[tuple[object, ...], Places] = field(default_factory=dict)
+    _found: dict[tuple[object, ...], Layouts] = field(default_factory=dict)
 
-    def layouts(
-        self, layer: int, parts: tuple[Part, ...], defaults: tuple[WeightLayout | None, ...], mtp: int | None = None
-    ) -> tuple[WeightLayout | None, ...]:
+    def index(self, parts: tuple[Part, ...]) -> PartIndex:
+        """The names of the parts, ready to be asked."""
+        if id(parts) not in self._indexes:
+            self._indexes[id(parts)] = parts, index_of(tuple(part.names for part in parts))
+        return self._indexes[id(parts)][1]
+
+    def tails(self, layer: int) -> dict[str, int]:
+        """What is left, after the layer's number, of the rules that name it by that."""
+        own = self.by_layer.get(layer, {})
+        if not self.by_start:
+            return own
+        digits = str(layer)
+        places = [self.by_start.get(digits[:end], NOTHING) for end in range(1, len(digits) + 1)]
+        if max(places) == NOTHING:
+            return own
+        merged = own | {"": max(own.get("", NOTHING), *places)}
+        return dict(sorted(merged.items(), key=lambda entry: entry[1]))
+
+    def layouts(self, layer: int, parts: tuple[Part, ...], defaults: Layouts, mtp: int | None = None) -> Layouts:
         """The layout of each part of a layer; `mtp` is its number among the predicting layers, if it is one."""
-        tails = self.tails(layer)
-        by_number = any(numbered for *_, numbered in self.general)
-        key = (id(parts), defaults, tails, mtp, layer if by_number else None)
+        if not self.rules:
+            return defaults
+        index, tails = self.index(parts), self.tails(layer)
+        states = tuple(self._starting(pattern, layer, mtp) for pattern in self.patterns if pattern.by_number)
+        kinds = [self.kinds[place] for place in tails.values()]
+        # Without order where it does not matter, so that like layers are asked about once.
+        said = (frozenset(tails), *kinds[:1]) if len(set(kinds)) < 2 else tuple(zip(tails, kinds, strict=True))
+        key = (index, defaults, said, states, mtp is not None)
         if key not in self._found:
+            places = list(self._general(index, states, mtp))
+            for tail, place in tails.items():
+                for part in self.fitting(index, tail):
+                    places[part] = place
+            if mtp is not None:
+                predicting = self._predicting(index)
+                places = [new if new != NOTHING else old for old, new in zip(places, predicting, strict=True)]
             self._found[key] = tuple(
-                self._layout(part, default, layer, tails, mtp) for part, default in zip(parts, defaults, strict=True)
+                default if place == NOTHING else self.rules[place].layout
+                for place, default in zip(places, defaults, strict=True)
             )
         return self._found[key]
 
-    def _layout(
-        self, part: Part, default: WeightLayout | None, layer: int, tails: Sequence[_Tail], mtp: int | None
-    ) -> WeightLayout | None:
-        found = default
-        for text, automaton, layout, _ in self.general:
-            if self._means(text, automaton, part.names, layer, mtp):
-                found = layout
-        for tail in (*tails, *(self.mtp if mtp is not None else ())):
-            if any(self._fits(tail.text, name) for name in part.names):
-                found = tail.layout
-        return found
+    def fitting(self, index: PartIndex, tail: str) -> Places:
+        """The parts that a pattern for what is inside a layer means, by their names or by a box around them."""
+        if tail not in self.globs:
+            return index.boxes.get(tail, ())
+        place, automaton = self.globs[tail]
+        key = (tail, index)
+        if key not in self._meant:
+            with self._blaming(place):
+                first = automaton.first()
+            self._meant[key] = self._means(place, automaton, first, index)
+        return self._meant[key]
 
-    def _fits(self, text: str, name: str) -> bool:
-        """Whether a pattern for what is inside a layer means `name`, or a box around it."""
-        if "*" in text or "?" in text:
-            if text not in self._globs:
-                self._globs[text] = glob(text)
-            return self._globs[text].matches(name)
-        return not text or name == text or name.startswith(f"{text}.")
+    def _general(self, index: PartIndex, states: States, mtp: int | None) -> Places:
+        """The rules without a layer's number."""
+        key = (index, states, mtp is not None)
+        if key not in self._overlays:
+            hits = [(self.plain[text], index.paths[text]) for text in self.plain.keys() & index.paths.keys()]
+            fixed = (
+                (pattern, self._starting(pattern, 0, mtp and 0)) for pattern in self.patterns if not pattern.by_number
+            )
+            numbered = zip((pattern for pattern in self.patterns if pattern.by_number), states, strict=True)
+            for pattern, own in (*fixed, *numbered):
+                meant = {part for state in own for part in self._means(pattern.place, pattern.automaton, state, index)}
+                if meant:
+                    hits.append((pattern.place, tuple(meant)))
+            self.named.update(place for place, _ in hits)
+            self._overlays[key] = _overlay(index, sorted(hits))
+        return self._overlays[key]
 
-    def _means(self, text: str, automaton: Automaton | None, names: Iterable[str], layer: int, mtp: int | None) -> bool:
-        """Whether a pattern without a layer's number means one of the names."""
-        if automaton is None:
-            return any(f".{text}." in f".{name}." for name in names)
-        prefixes: Sequence[str] = PREFIXES if mtp is None else (*PREFIXES, MTP_PREFIX)
-        if automaton.starts_anywhere:
-            prefixes = prefixes[:1] if mtp is None else (PREFIXES[0], MTP_PREFIX)
-        starts = [prefix.format(mtp if prefix is MTP_PREFIX else layer) for prefix in prefixes]
-        return any(automaton.matches(start + name) for name in names for start in starts)
+    def _predicting(self, index: PartIndex) -> Places:
+        """The rules that name predicting layers in a box of their own."""
+        key = (index, "mtp")
+        if key not in self._overlays:
+            hits = [(place, self.fitting(index, tail)) for tail, place in self.mtp.items()]
+            self.named.update(place for place, parts in hits if parts)
+            self._overlays[key] = _overlay(index, hits)
+        return self._overlays[key]
+
+    def _means(self, place: int, automaton: Automaton, state: int, index: PartIndex) -> Places:
+        """The parts with a name that leads a pattern on from a state to its end."""
+        key = (place, state, index)
+        if key not in self._meant:
+            found: dict[int, None] = {}
+            for first, box in index.spelled:
+                with self._blaming(place):
+                    inside = automaton.run(state, first)
+                    if (place, inside, box) not in self._meant:
+                        names = automaton.matching(inside, box.spelled)
+                        self._meant[place, inside, box] = tuple(part for name in names for part in box.owners[name])
+                found.update(dict.fromkeys(self._meant[place, inside, box]))
+            self._meant[key] = tuple(found)
+        return self._meant[key]
+
+    def _starting(self, pattern: Pattern, layer: int, mtp: int | None) -> tuple[int, ...]:
+        """Where the names of a layer's place in the model lead a pattern, dead ends left out."""
+        automaton = pattern.automaton
+        found: dict[int, None] = {}
+        with self._blaming(pattern.place):
+            for prefix, before in self._openings(pattern):
+                number = layer if prefix != MTP_PREFIX else mtp
+                if number is None:
+                    continue
+                automaton.effort.spend(OPENING)
+                state = automaton.run(before, f"{number}.")
+                if automaton.may_accept(state):
+                    found[state] = None
+        return tuple(found)
+
+    def _openings(self, pattern: Pattern) -> list[tuple[str, int]]:
+        """The places in a model that a pattern may mean, and where they lead it."""
+        if pattern.place not in self._opened:
+            automaton = pattern.automaton
+            prefixes = PREFIXES[:1] if automaton.starts_anywhere else PREFIXES
+            found = [(prefix, automaton.run(automaton.first(), prefix)) for prefix in (*prefixes, MTP_PREFIX)]
+            self._opened[pattern.place] = [(prefix, state) for prefix, state in found if automaton.may_accept(state)]
+        return self._opened[pattern.place]
 
     def names_whole(self, names: Sequence[str], default: WeightLayout | None) -> WeightLayout | None:
         """The layout of a matrix that stands outside the layers."""
-        found = default
-        for text, automaton, layout, _ in self.general:
-            if automaton is None:
-                meant = any(text == name or text.endswith(f".{name}") for name in names)
-            else:
-                meant = any(automaton.matches(prefix + name) for name in names for prefix in ("", "model."))
-            if meant:
-                found = layout
-        return found
+        best = max((self.last_steps.get(name, NOTHING) for name in names), default=NOTHING)
+        for place, automaton, _ in self.patterns:
+            with self._blaming(place):
+                first = automaton.first()
+                boxed = automaton.run(first, "model.")
+                if any(automaton.accepts(automaton.run(start, name)) for name in names for start in (first, boxed)):
+                    self.named.add(place)
+                    best = max(best, place)
+        return default if best == NOTHING else self.rules[best].layout
+
+    def _blaming(self, place: int) -> "_Blaming":
+        return _Blaming(self.rules[place])
 
 
-def sort_rules(rules: Iterable[Rule]) -> Naming:
-    """The rules ready to be asked.
+@dataclass(frozen=True, slots=True)
+class _Blaming:
+    """Says of what goes wrong inside which rule it was."""
 
-    Raises:
-        ConfigError: a pattern that is not understood; it is never passed over.
-    """
-    naming, expressions = Naming(), 0
-    for rule in rules:
-        if rule.pattern.startswith(EXPRESSION):
-            expressions += 1
-            if expressions > MOST_EXPRESSIONS:
-                raise ConfigError(rule.key, f"has more than {MOST_EXPRESSIONS} expressions.")
-            naming.general.append(_expression(rule))
-            continue
-        pattern = _bare(rule.pattern)
-        indexed = INDEXED.fullmatch(pattern)
-        if indexed is None:
-            try:
-                automaton = glob(pattern) if "*" in pattern or "?" in pattern else None
-            except PatternError as error:
-                raise _refusal(rule, error) from None
-            naming.general.append((pattern, automaton, rule.layout, False))
-            continue
-        tail = _Tail(indexed["tail"] or "", rule.layout)
-        if indexed["box"].startswith("mtp."):
-            naming.mtp.append(tail)
-        elif indexed["star"]:
-            naming.by_start.append((indexed["index"], tail))
-        elif not indexed["box"].startswith(("vision", "model.vision", "visual", "model.visual", "audio")):
-            naming.by_layer.setdefault(int(indexed["index"]), {})[tail] = None
-    return naming
+    rule: Rule
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Turn what is wrong with a pattern into what is wrong with the file."""
+        if isinstance(error, PatternError):
+            raise ConfigError(self.rule.key, f"the pattern {quoted(self.rule.pattern)} {error}") from None
 
 
-def _expression(rule: Rule) -> tuple[str, Automaton, WeightLayout | None, bool]:
-    text = rule.pattern.removeprefix(EXPRESSION)
-    try:
-        automaton = expression(text)
-    except PatternError as error:
-        raise _refusal(rule, error) from None
-    numbered = any(letter.isdigit() for letter in text)
-    return text, automaton, rule.layout, numbered
-
-
-def _refusal(rule: Rule, error: PatternError) -> ConfigError:
-    return ConfigError(rule.key, f"the pattern {quoted(rule.pattern)} {error}")
-
-
-def _bare(pattern: str) -> str:
-    """The name of a module: without the tensor's own name, and the first expert standing for all."""
-    for ending in ENDINGS:
-        pattern = pattern.removesuffix(ending)
-    return ONE_EXPERT.sub("experts.0", pattern)
+def _overlay(index: PartIndex, hits: Iterable[tuple[int, Places]]) -> Places:
+    places = [NOTHING] * len(index.everything)
+    for place, parts in hits:
+        for part in parts:
+            places[part] = place
+    return tuple(places)

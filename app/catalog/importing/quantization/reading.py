@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from app.calc.dtypes import WeightFormat, WeightLayout
+from app.calc.dtypes import Dtype, WeightFormat, WeightLayout
 from app.calc.layers.parts import WeightGroup
 from app.catalog.importing import spellings
 from app.catalog.importing.errors import ConfigError, quoted
@@ -12,8 +12,10 @@ from app.catalog.importing.keys import Keys
 from app.catalog.importing.nesting import Located
 from app.catalog.importing.provenance import FieldReading, Ledger, Origin
 from app.catalog.importing.quantization import layouts
+from app.catalog.importing.quantization.automaton import Effort
 from app.catalog.importing.quantization.compressed_tensors import read_compressed_tensors
 from app.catalog.importing.quantization.dialects import DIALECTS, read_mlx
+from app.catalog.importing.quantization.leftovers import unread_settings
 from app.catalog.importing.quantization.modelopt import read_mixed_fp8, read_modelopt
 from app.catalog.importing.quantization.shipping import Dialect, Shipped, ship
 from app.catalog.importing.recipe import Body
@@ -36,18 +38,32 @@ def read_quantization(located: Located, beside: Mapping[str, Any] | None, body: 
     Raises:
         ConfigError: a method or format that is not known, by its name.
     """
-    ledger, hidden = located.text.ledger, body.frame.hidden_size
+    ledger = located.text.ledger
     wide = _wide(located)
-    blocks = [*_blocks(located), *_block_beside(beside, ledger)]
-    if not blocks:
-        return ship(body, wide, Dialect(), ledger)
-    dialect = _dialect(blocks[0], hidden)
-    for other in blocks[1:]:
-        dialect = _agree(dialect, _dialect(other, hidden), other)
-    dialect = _expert_type(located.text, dialect)
+    inside, beside_it = _blocks(located), _block_beside(beside, ledger)
+    effort = Effort()
+    if not inside and not beside_it:
+        return ship(body, wide, Dialect(), ledger, effort)
     if wide.element.bits == 32:  # what is not quantized is 16-bit in practice, whatever the file says of its training
         wide = WeightFormat.BF16.layout
-    return ship(body, wide, dialect, ledger)
+    unread: list[str] = []
+
+    def read(block: Keys) -> Dialect:
+        dialect = _dialect(block, body.frame.hidden_size)
+        unread.extend(unread_settings(block, dialect))
+        return dialect
+
+    first, *others = inside or beside_it
+    dialect = read(first)
+    for other in beside_it if inside else ():
+        dialect = _agree(dialect, read(other), other)
+    again = [(other, read(other)) for other in others if other.values != first.values]
+    cache = next((own.kv_cache for own in (dialect, *(own for _, own in again)) if own.kv_cache), None)
+    shipped = ship(body, wide, _expert_type(located.text, dialect, cache), ledger, effort)
+    for other, own in again:
+        if ship(body, wide, _expert_type(located.text, own, own.kv_cache or cache), Ledger(), effort) != shipped:
+            raise ConfigError(other.prefix, f"contradicts {first.prefix}.")
+    return replace(shipped, unread=tuple(dict.fromkeys(unread)))
 
 
 def _wide(located: Located) -> WeightLayout:
@@ -66,18 +82,15 @@ def _has_dtype(keys: Keys) -> bool:
 
 
 def _blocks(located: Located) -> list[Keys]:
-    """Settings inside the file; those of the language model first."""
+    """Settings inside the file; those of the language model first. MLX writes the same block twice."""
     found = []
     for keys in dict.fromkeys((located.text.prefix, located.whole.prefix)):
         holder = located.text if keys == located.text.prefix else located.whole
         for key in ("quantization_config", "quantization", "compression_config"):
             block = holder.inside(key)
-            if block is None or not block.values:
-                continue
-            if key == "quantization_config" and holder.has("quantization") and _is_mlx(block):
-                continue  # MLX writes the same block twice
-            found.append(block)
-    return found[:1]
+            if block is not None and block.values:
+                found.append(block)
+    return found
 
 
 def _block_beside(beside: Mapping[str, Any] | None, ledger: Ledger) -> list[Keys]:
@@ -89,10 +102,6 @@ def _block_beside(beside: Mapping[str, Any] | None, ledger: Ledger) -> list[Keys
     whole = Keys(beside, BESIDE, ledger)
     inside = whole.inside("quantization") or whole
     return [inside] if inside.has("quant_algo") else []
-
-
-def _is_mlx(block: Keys) -> bool:
-    return "quant_method" not in block.values and "bits" in block.values
 
 
 def _dialect(block: Keys, hidden_size: int) -> Dialect:
@@ -107,7 +116,6 @@ def _dialect(block: Keys, hidden_size: int) -> Dialect:
             return read_modelopt(block, hidden_size)
         if "qformat_weight" in block.values:  # Mistral's params.json
             block.word("weight_format", ("qformat_weight",), ("fp8_e4m3",))
-            block.passed_over(*block.values)
             return Dialect(layouts.PER_TENSOR_FP8)
         if "bits" in block.values or "mode" in block.values:
             return read_mlx(block, hidden_size)
@@ -141,8 +149,9 @@ def _agree(first: Dialect, second: Dialect, block: Keys) -> Dialect:
     return replace(first, kv_cache=first.kv_cache or second.kv_cache)
 
 
-def _expert_type(text: Keys, dialect: Dialect) -> Dialect:
-    """DeepSeek V4 gives the experts' own type outside of the settings."""
+def _expert_type(text: Keys, dialect: Dialect, kv_cache: Dtype | None) -> Dialect:
+    """DeepSeek V4 gives the experts' own type outside of the settings. The cache's type is filled in."""
+    dialect = replace(dialect, kv_cache=kv_cache)
     word = text.word("expert_dtype", ("expert_dtype",), ("fp4", "fp8"))
     if word != "fp4" or WeightGroup.ROUTED_EXPERTS in dialect.by_group:
         return dialect

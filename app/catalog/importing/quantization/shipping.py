@@ -1,6 +1,7 @@
 """Rules of a dialect applied to a model: one layout for each weight group, and the layers where one does not hold."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.calc.architecture import LayerGroup, MultiTokenPrediction
@@ -8,15 +9,15 @@ from app.calc.dtypes import Dtype, WeightLayout
 from app.calc.layers.parts import WeightGroup
 from app.calc.weight_plan import LAYER_MATRICES, NATIVE, WeightPlan
 from app.catalog.importing.provenance import Ledger
-from app.catalog.importing.quantization.naming import Naming, Rule, sort_rules
+from app.catalog.importing.quantization.automaton import Effort
+from app.catalog.importing.quantization.missing import EMBEDDING_NAMES, HEAD_NAMES, tell_missed
+from app.catalog.importing.quantization.naming import Layouts, Naming, Rule
 from app.catalog.importing.quantization.part_names import Part
 from app.catalog.importing.quantization.parts import parts_of
+from app.catalog.importing.quantization.sorting import sort_rules
 from app.catalog.importing.recipe import Body
 
-HEAD_NAMES = ("lm_head", "output", "head", "embed_out", "output_layer", "ff_out")
-EMBEDDING_NAMES = ("embed_tokens", "embeddings", "wte", "word_embeddings", "embed_in", "tok_embeddings", "embed")
 MIXTURE = "a mixture, averaged over its elements"
-Layouts = tuple[WeightLayout | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,15 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """The model with its layers split where a list leaves some of them wide, and the plan of its files."""
+    """The model with its layers split where a list leaves some of them wide, and the plan of its files.
+
+    `unread` are keys of the settings that nothing looked at.
+    """
 
     body: Body
     plan: WeightPlan
     kv_cache: Dtype | None = None
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +76,13 @@ class _Sums:
         self.params[layout] = self.params.get(layout, 0) + params
 
 
-def ship(body: Body, wide: WeightLayout, dialect: Dialect, ledger: Ledger) -> Shipped:
+def ship(body: Body, wide: WeightLayout, dialect: Dialect, ledger: Ledger, effort: Effort) -> Shipped:
     """The plan, with a mixture within a group averaged over its elements, to the bit.
 
     Raises:
-        ConfigError: a pattern that is not understood.
+        ConfigError: a pattern that is not understood, or that means nothing of the model where it must.
     """
-    naming = Verdicts(sort_rules(dialect.rules), sort_rules(dialect.ignored))
+    naming = Verdicts(sort_rules(dialect.rules, effort), sort_rules(dialect.ignored, effort))
     hidden = body.frame.hidden_size
     parts = [parts_of(replace(group, count=1), hidden) for group in body.layers]
     defaults = [tuple(_default(part, dialect) for part in own) for own in parts]
@@ -86,14 +91,21 @@ def ship(body: Body, wide: WeightLayout, dialect: Dialect, ledger: Ledger) -> Sh
     plan_groups = _narrow(sums, wide, ledger)
     layers, order = _split(body, each, kept, set(plan_groups))
     mtp = body.mtp and _split_mtp(body.mtp, body, naming, dialect, plan_groups, ledger)
-    plan_groups |= _outside(naming, dialect, body)
-    if dialect.layout is not None:  # a group that the model has not is stored in this layout as truly as in any other
-        there = {part.group for own in parts for part in own}
-        plan_groups |= {
-            group: dialect.layout for group in dialect.groups if group in LAYER_MATRICES and group not in there
-        }
+    there = {part.group for own in parts for part in own}
+    plan_groups |= _absent(dialect, plan_groups, there) | _outside(naming, dialect, body)
+    tell_missed(naming.assigned, naming.ignored, [parts[number] for number in body.order], body, ledger)
     plan = WeightPlan(NATIVE, wide, tuple(sorted(plan_groups.items())))
     return Shipped(replace(body, layers=layers, order=order, mtp=mtp), plan, dialect.kv_cache)
+
+
+def _absent(
+    dialect: Dialect, narrow: Mapping[WeightGroup, WeightLayout], there: Container[WeightGroup]
+) -> dict[WeightGroup, WeightLayout]:
+    """A group that the model has not is stored in the one layout of the others as truly as in any other."""
+    layout, groups = dialect.layout, [group for group in dialect.groups if group in LAYER_MATRICES]
+    if layout is None and {narrow.get(group) for group in groups if group in there} == set(narrow.values()):
+        layout = next(iter(narrow.values())) if len(set(narrow.values())) == 1 else None
+    return {} if layout is None else {group: layout for group in groups if group not in there}
 
 
 def _default(part: Part, dialect: Dialect) -> WeightLayout | None:
@@ -130,10 +142,12 @@ def _narrow(sums: Mapping[WeightGroup, _Sums], wide: WeightLayout, ledger: Ledge
     found = {}
     for group, counted in sums.items():
         layouts = {layout or wide: params for layout, params in counted.params.items()}
-        found[group] = next(iter(layouts)) if len(layouts) == 1 else mixture(layouts)
-        if len(layouts) > 1:
-            said = ", ".join(f"{params:,} at {layout.bits_per_weight:g} bits" for layout, params in layouts.items())
-            ledger.notice(f"The matrices of {group.replace('_', ' ')} are stored in a mixture: {said}.")
+        if len({(layout.element, layout.bits_per_weight) for layout in layouts}) == 1:  # a mixture in words alone
+            found[group] = max(layouts, key=lambda layout: layouts[layout])
+            continue
+        found[group] = mixture(layouts)
+        said = ", ".join(f"{params:,} at {layout.bits_per_weight:g} bits" for layout, params in layouts.items())
+        ledger.notice(f"The matrices of {group.replace('_', ' ')} are stored in a mixture: {said}.")
     return found
 
 
@@ -156,13 +170,13 @@ def _split(
 ) -> tuple[tuple[LayerGroup, ...], tuple[int, ...]]:
     """Layers apart in which a group stays wide that is narrow elsewhere."""
     numbers: dict[tuple[int, frozenset[WeightGroup]], int] = {}
-    order = []
+    order: list[int] = []
     for number, layouts in each:
         kind = (number, kept[number, layouts] & narrow)
         order.append(numbers.setdefault(kind, len(numbers)))
+    counts = Counter(order)
     layers = tuple(
-        replace(body.layers[number], count=order.count(place), unquantized=wide)
-        for (number, wide), place in numbers.items()
+        replace(body.layers[number], count=counts[place], unquantized=wide) for (number, wide), place in numbers.items()
     )
     return layers, tuple(order)
 
@@ -198,9 +212,7 @@ def _outside(naming: Verdicts, dialect: Dialect, body: Body) -> dict[WeightGroup
     """Layouts of embedding and head, where they are not wide. A tied head is the embedding."""
     found = {}
     for group, names in ((WeightGroup.EMBEDDING, EMBEDDING_NAMES), (WeightGroup.HEAD, HEAD_NAMES)):
-        if group is WeightGroup.HEAD and body.frame.tied_embeddings:
-            continue
         layout = naming.names_whole(names, dialect.layout if group in dialect.groups else None)
-        if layout is not None:
+        if layout is not None and not (group is WeightGroup.HEAD and body.frame.tied_embeddings):
             found[group] = layout
     return found
