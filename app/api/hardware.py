@@ -6,11 +6,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api.facts import facts
+from app.api.list_parameters import list_parameters
 from app.api.problems import NOT_FOUND, PROBLEMS
 from app.catalog.accelerators import AcceleratorRecord
 from app.web.hardware_columns import hardware_columns, ridges
 from app.web.json_route import JsonResponse
-from app.web.listing import SEARCH, SORT, Kind, asked_by
 from app.web.listing_query import read_listing
 from app.web.near_names import near_ids
 from app.web.problem import ProblemError, invalid
@@ -18,30 +18,10 @@ from app.web.query import items_of
 from app.web.services import CatalogDep
 
 router = APIRouter(tags=["catalog"])
+_DOCUMENTED = list_parameters(hardware_columns(), "name, maker, architecture or id")
 
 
-def _parameters() -> dict[str, Any]:
-    """The query names for the documentation."""
-    said = {
-        SEARCH: "Words that name, maker, architecture or id must all hold.",
-        SORT: "Name of a column, with a minus before it for the largest first; what is unknown comes last.",
-    }
-    for column in hardware_columns():
-        for name, bound in asked_by(column):
-            unit = f", {column.unit}" if column.unit else ""
-            choices = f": {', '.join(value for value, _ in column.choices)}" if column.choices else ""
-            end = {None: "Only this", "min": "Least", "max": "Most"}[bound and bound.value]
-            noun = column.label if column.kind is Kind.NUMBER else column.label.lower()
-            said[name] = f"{end} {noun[:1].lower() + noun[1:]}{unit}{choices}."
-    return {
-        "parameters": [
-            {"name": name, "in": "query", "required": False, "description": text, "schema": {"type": "string"}}
-            for name, text in said.items()
-        ]
-    }
-
-
-@router.get("/hardware", response_model=dict[str, Any], responses={422: PROBLEMS[422]}, openapi_extra=_parameters())
+@router.get("/hardware", response_model=dict[str, Any], responses={422: PROBLEMS[422]}, openapi_extra=_DOCUMENTED)
 async def hardware(request: Request, catalog: CatalogDep) -> Response:
     """Every accelerator, in short, or those a query asks for, by the names of the page's address.
 

@@ -5,10 +5,10 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from app.api.list_parameters import list_parameters
 from app.api.model_document import model_document, model_summary
 from app.api.problems import NOT_FOUND, PROBLEMS
 from app.web.json_route import JsonResponse
-from app.web.listing import SEARCH, SORT, asked_by
 from app.web.listing_query import read_listing
 from app.web.model_columns import model_columns
 from app.web.near_names import near_ids
@@ -17,29 +17,10 @@ from app.web.query import items_of
 from app.web.services import ShelfDep
 
 router = APIRouter(tags=["catalog"])
+_DOCUMENTED = list_parameters(model_columns(), "name, family, id, repository or a release of the same shape")
 
 
-def _parameters() -> dict[str, Any]:
-    """The query names for the documentation."""
-    said = {
-        SEARCH: "Words that name, family, id, repository or a release of the same shape must all hold.",
-        SORT: "Name of a column, with a minus before it for the largest first; what is unknown comes last.",
-    }
-    for column in model_columns():
-        for name, bound in asked_by(column):
-            unit = f", {column.unit}" if column.unit else ""
-            choices = f": {', '.join(value for value, _ in column.choices)}" if column.choices else ""
-            end = {None: "Only this", "min": "Least", "max": "Most"}[bound and bound.value]
-            said[name] = f"{end} {column.label.lower()}{unit}{choices}."
-    return {
-        "parameters": [
-            {"name": name, "in": "query", "required": False, "description": text, "schema": {"type": "string"}}
-            for name, text in said.items()
-        ]
-    }
-
-
-@router.get("/models", response_model=dict[str, Any], responses={422: PROBLEMS[422]}, openapi_extra=_parameters())
+@router.get("/models", response_model=dict[str, Any], responses={422: PROBLEMS[422]}, openapi_extra=_DOCUMENTED)
 async def models(request: Request, shelf: ShelfDep) -> Response:
     """Every model, in short, or those a query asks for, by the names of the page's address.
 
