@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from app.calc.layers.parts import FeedForward, Mixer, OperatorName, WeightGroup, Weights, matrix, vector
+from app.calc.split import Split, SplitError
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +54,16 @@ class LayerGroup:
         parts = [self.mixer.label if self.mixer else "no attention", *(block.label for block in self.feed_forwards)]
         return " · ".join(parts)
 
-    def split(self, ranks: int) -> "LayerGroup":
-        """The part of one of `ranks` GPUs; norms and side paths are on every one.
+    def split(self, split: Split) -> "LayerGroup":
+        """The part of one GPU of a stage; norms and side paths are on every one.
 
         Raises:
             SplitError: something does not divide.
         """
         return replace(
             self,
-            mixer=self.mixer.split(ranks) if self.mixer else None,
-            feed_forwards=tuple(block.split(ranks) for block in self.feed_forwards),
+            mixer=self.mixer.split(split.tensor) if self.mixer else None,
+            feed_forwards=tuple(block.split(split) for block in self.feed_forwards),
         )
 
 
@@ -84,7 +85,8 @@ class Architecture:
 
     `order` gives the group of each layer from the input up; empty where it is not known. `learned_positions` are rows
     of a position table; `norm_bias` doubles every norm vector; `vision_params` are loaded beside the text model and
-    stay idle while text is decoded. `mtp` is what is loaded of the multi-token-prediction layers: None for nothing.
+    stay idle while text is decoded. `mtp` is what is loaded of the multi-token-prediction layers: None for nothing. A
+    part of a model need not hold the embedding, or the head with the norm before it.
     """
 
     name: str
@@ -100,6 +102,8 @@ class Architecture:
     vision_params: int = 0
     side_paths: tuple[SidePath, ...] = ()
     mtp: MultiTokenPrediction | None = None
+    holds_embedding: bool = True
+    holds_head: bool = True
 
     @property
     def n_layers(self) -> int:
@@ -129,18 +133,35 @@ class Architecture:
             return next(iter(counts))
         return "; ".join(f"{label} in {count} of {self.n_layers} layers" for label, count in counts.items())
 
-    def split(self, ranks: int) -> "Architecture":
-        """The part of one of `ranks` tensor-parallel GPUs: heads, inner widths and vocabulary divided.
+    def split(self, split: Split) -> "Architecture":
+        """The part of one GPU, all stages in a row: heads, inner widths, experts and vocabulary divided.
 
         Raises:
-            SplitError: heads do not divide.
+            SplitError: heads do not divide, or context ranks find too few copies of a cache.
         """
-        if ranks == 1:
+        if split.expert_gpus == 1:
             return self
         mtp = self.mtp
-        return replace(
+        part = replace(
             self,
-            vocab_size=math.ceil(self.vocab_size / ranks),
-            layers=tuple(group.split(ranks) for group in self.layers),
-            mtp=mtp and replace(mtp, layers=tuple(group.split(ranks) for group in mtp.layers)),
+            vocab_size=math.ceil(self.vocab_size / split.tensor),
+            layers=tuple(group.split(split) for group in self.layers),
+            mtp=mtp and replace(mtp, layers=tuple(group.split(split) for group in mtp.layers)),
         )
+        for whole, divided in zip(self.loaded_layers, part.loaded_layers, strict=True):
+            _check_copies(whole, divided, split)
+        return part
+
+
+def _check_copies(whole: LayerGroup, part: LayerGroup, split: Split) -> None:
+    """Context ranks share out the tokens of what each of them would else hold a copy of."""
+    if split.decode_context == 1 or whole.mixer is None or part.mixer is None:
+        return
+    for row, own in zip(whole.mixer.cache(), part.mixer.cache(), strict=True):
+        copies = split.tensor * own.width // row.width
+        if copies % split.decode_context:
+            held = "once" if copies == 1 else f"{copies:,} times"
+            raise SplitError(
+                f"{split.decode_context:,} context ranks share out copies of a cache, and {split.tensor:,} tensor "
+                f"ranks hold the {row.label} of {whole.mixer.label} {held}."
+            )

@@ -28,7 +28,7 @@ def _experts(architecture: Architecture, plan: WeightPlan) -> tuple[tuple[Weight
     found = []
     for group in architecture.layers:
         for weights in layer_weights(group, architecture.hidden_size):
-            if weights.copies > 1:
+            if weights.is_choice:
                 narrow = weights.is_matrix and weights.group not in group.unquantized
                 layout = plan.layout(weights.group) if narrow else plan.wide
                 found.append((weights, group.count * weights.params * layout.bytes_per_weight))

@@ -95,6 +95,8 @@ def layer_weights(group: LayerGroup, hidden_size: int, *, norm_bias: bool = Fals
 
 def final_norm_params(architecture: Architecture) -> int:
     """Parameters of the norm before the head."""
+    if not architecture.holds_head:
+        return 0
     return 2 * architecture.hidden_size if architecture.norm_bias else architecture.hidden_size
 
 
@@ -117,10 +119,12 @@ def count_parameters(architecture: Architecture) -> ParameterCounts:
     """
     hidden, tied = architecture.hidden_size, architecture.tied_embeddings
     table, positions = head_params(architecture), architecture.learned_positions * hidden
-    head_bias = architecture.vocab_size if architecture.head_bias else 0
+    embedding = table if architecture.holds_embedding else 0
+    head = table if architecture.holds_head and not (tied and embedding) else 0
+    head_bias = architecture.vocab_size if architecture.head_bias and architecture.holds_head else 0
     groups = _counted(architecture.layers, hidden, norm_bias=architecture.norm_bias)
-    _add(groups, WeightGroup.EMBEDDING, GroupCount(matrices=table + positions))
-    _add(groups, WeightGroup.HEAD, GroupCount(matrices=0 if tied else table, vectors=head_bias))
+    _add(groups, WeightGroup.EMBEDDING, GroupCount(matrices=embedding + positions))
+    _add(groups, WeightGroup.HEAD, GroupCount(matrices=head, vectors=head_bias))
     _add(groups, WeightGroup.NORMS, GroupCount(vectors=final_norm_params(architecture)))
     side = [w for path in architecture.side_paths for w in path.weights()]
     for weights in side:
@@ -129,7 +133,7 @@ def count_parameters(architecture: Architecture) -> ParameterCounts:
         group.count * (weights.stored - weights.active)
         for group in architecture.layers
         for weights in layer_weights(group, hidden)
-        if weights.copies > 1
+        if weights.is_choice
     )
     side_tables = side_table_params(architecture)
     mtp: dict[WeightGroup, GroupCount] = {}
@@ -142,8 +146,8 @@ def count_parameters(architecture: Architecture) -> ParameterCounts:
         vision=architecture.vision_params,
         mtp=MappingProxyType(mtp),
         active=text - idle,
-        gathered=side_tables + positions + (0 if tied else table),
-        embeddings=side_tables + positions + table * (1 if tied else 2) + head_bias,
+        gathered=side_tables + positions + (embedding if head or not tied else 0),
+        embeddings=side_tables + positions + embedding + head + head_bias,
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from app.calc.layers.parts import OperatorName, WeightGroup, Weights, matrix, vector
+from app.calc.split import Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,10 @@ class ChannelMix:
             matrix(OperatorName.DOWN, group, inner * hidden_size),
         )
 
-    def split(self, ranks: int) -> Self:
+    def live_elements(self, hidden_size: int) -> int:
+        """What goes into the activation and what comes out of it, and the gate's channels."""
+        return 2 * self.intermediate_size + (hidden_size if self.receptance else 0)
+
+    def split(self, split: Split) -> Self:
         """The inner width divided, rounded up; the gate is on every GPU."""
-        return replace(self, intermediate_size=math.ceil(self.intermediate_size / ranks))
+        return replace(self, intermediate_size=math.ceil(self.intermediate_size / split.tensor))

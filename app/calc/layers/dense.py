@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from app.calc.layers.parts import OperatorName, WeightGroup, Weights, matrix, vector
+from app.calc.split import Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,10 @@ class DenseFeedForward:
             *vector(OperatorName.DOWN, group, hidden_size if self.bias else 0),
         )
 
-    def split(self, ranks: int) -> Self:
+    def live_elements(self, hidden_size: int) -> int:
+        """What goes into the activation and what comes out of it: 3·i gated, 2·i plain."""
+        return (self._input_matrices + 1) * self.intermediate_size
+
+    def split(self, split: Split) -> Self:
         """The inner width divided, rounded up: the last GPU's part is padded."""
-        return replace(self, intermediate_size=math.ceil(self.intermediate_size / ranks))
+        return replace(self, intermediate_size=math.ceil(self.intermediate_size / split.tensor))

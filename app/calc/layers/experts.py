@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from app.calc.layers.parts import FLOPS_PER_NORM_ELEMENT, OperatorName, WeightGroup, Weights, matrix, vector
+from app.calc.split import Split, SplitError
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,9 @@ class Experts:
         )
 
     def _stack(self, group: WeightGroup, params: int, *, is_matrix: bool) -> Weights:
-        return Weights(OperatorName.EXPERTS, group, params, self.n_experts, self.chosen, is_matrix=is_matrix)
+        return Weights(
+            OperatorName.EXPERTS, group, params, self.n_experts, self.chosen, is_matrix=is_matrix, is_pooled=True
+        )
 
     def _hash_routing(self) -> tuple[Weights, ...]:
         if self.hash_table is None:
@@ -99,10 +102,56 @@ class Experts:
             *vector(OperatorName.SHARED_EXPERTS, group, hidden_size if self.shared_gate else 0),
         )
 
-    def split(self, ranks: int) -> Self:
-        """The width of each expert divided, rounded up; the router is on every GPU."""
-        return replace(
+    def live_elements(self, hidden_size: int) -> int:
+        """For each chosen expert its input or its gate and up rows, whichever is wider, and the activation's output."""
+        wide = max((self._matrices - 1) * self.intermediate_size, self.latent_size or hidden_size)
+        return self.per_token * (wide + self.intermediate_size)
+
+    def split(self, split: Split) -> "Experts | ExpertGroup":
+        """Whole experts divided among the expert groups, and the width of each inside a group, both rounded up.
+
+        The router is on every GPU; shared experts are divided among the tensor ranks.
+        """
+        part = replace(
             self,
-            intermediate_size=math.ceil(self.intermediate_size / ranks),
-            shared_size=None if self.shared_size is None else math.ceil(self.shared_size / ranks),
+            intermediate_size=math.ceil(self.intermediate_size / split.expert_width_ranks),
+            shared_size=None if self.shared_size is None else math.ceil(self.shared_size / split.tensor),
         )
+        return part if split.expert == 1 else ExpertGroup(part, split.expert)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertGroup:
+    """What one of `groups` expert-parallel groups holds: its share of the experts, and all that stands beside them.
+
+    A token's choices fall on the groups alike, for a router that is balanced.
+    """
+
+    whole: Experts
+    groups: int
+
+    @property
+    def label(self) -> str:
+        """That of all experts."""
+        return self.whole.label
+
+    def weights(self, hidden_size: int) -> tuple[Weights, ...]:
+        """E ÷ groups experts, of which a token chooses k ÷ groups in expectation; the rest as it is."""
+        return tuple(
+            replace(w, copies=math.ceil(w.copies / self.groups), chosen=w.chosen / self.groups) if w.copies > 1 else w
+            for w in self.whole.weights(hidden_size)
+        )
+
+    def live_elements(self, hidden_size: int) -> int:
+        """As if all choices of a token fell on this group, which an engine must be ready for."""
+        return self.whole.live_elements(hidden_size)
+
+    def split(self, split: Split) -> Self:
+        """Nothing further: a group is already a part.
+
+        Raises:
+            SplitError: it is asked for more.
+        """
+        if split.expert_gpus > 1:
+            raise SplitError("A group of experts is not split again.")
+        return self

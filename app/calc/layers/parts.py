@@ -10,6 +10,7 @@ from typing import Protocol, Self
 from app.calc.broadcast import Quantity
 from app.calc.dtypes import Dtype
 from app.calc.layers.span import Span
+from app.calc.split import Split, SplitError
 
 FLOPS_PER_MULTIPLY_ADD = 2
 FLOPS_PER_NORM_ELEMENT = 4  # square, accumulate, scale by the root mean square, multiply by the gain
@@ -58,7 +59,7 @@ class Weights:
 
     `copies` are alternatives (experts) of which each token goes through `chosen`, in expectation. A vector is not
     quantized and costs no arithmetic unless `flops_per_token` says so. A table is not read whole: `gathered` elements
-    of it are, for each token.
+    of it are, for each token. What `is_pooled` works on the tokens of all data-parallel ranks of a replica.
     """
 
     operator: OperatorName
@@ -69,6 +70,12 @@ class Weights:
     is_matrix: bool = True
     flops_per_token: float | None = None
     gathered: int | None = None
+    is_pooled: bool = False
+
+    @property
+    def is_choice(self) -> bool:
+        """True where a token does not go through all copies; of a group of experts even one alone may be passed by."""
+        return self.chosen < self.copies
 
     @property
     def stored(self) -> int:
@@ -92,8 +99,8 @@ class Weights:
 
         Worked number: 64 tokens that each choose 8 of 128 experts touch 125.9 of them.
         """
-        if self.copies == 1:
-            return 1.0
+        if self.chosen >= self.copies:
+            return float(self.copies)
         return self.copies * (1 - (1 - self.chosen / self.copies) ** tokens)
 
 
@@ -129,16 +136,21 @@ class CacheRows:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a recurrent layer keeps of a sequence, however long it is."""
+    """What a recurrent layer keeps of a sequence, however long it is; a little more where tokens are guessed."""
 
     label: str
     elements: int
     dtype: Dtype
+    elements_per_draft_token: int = 0
 
     @property
     def bytes(self) -> float:
         """Bytes of one layer and sequence."""
         return self.elements * self.dtype.bytes
+
+    def bytes_with_drafts(self, draft_tokens: int) -> float:
+        """The same where each step also carries guessed tokens, whose inputs the convolution keeps."""
+        return self.bytes + draft_tokens * self.elements_per_draft_token * self.dtype.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +158,8 @@ class Run:
     """One pass: `sequences` that each compute `new_tokens` after `cached_tokens`.
 
     In decode one token is new and the others of its context are cached; a prefill computes many at once.
-    `matrix_speedup` is how much faster the layers' matrices are multiplied than scores and values.
+    `matrix_speedup` is how much faster the layers' matrices are multiplied than scores and values. The tokens of so
+    many data-parallel ranks come `ranks_together` in the experts.
     """
 
     sequences: Quantity
@@ -154,11 +167,17 @@ class Run:
     cached_tokens: Quantity
     is_decode: bool
     matrix_speedup: float = 1.0
+    ranks_together: Quantity = 1.0
 
     @property
     def tokens(self) -> Quantity:
         """Tokens through the matrices."""
         return self.sequences * self.new_tokens
+
+    @property
+    def pooled_tokens(self) -> Quantity:
+        """Tokens of all data-parallel ranks, which share out the experts."""
+        return self.tokens * self.ranks_together
 
     @property
     def context_tokens(self) -> Quantity:
@@ -186,10 +205,6 @@ class Work:
     flops: Quantity
     cache_elements: Quantity = 0.0
     state_bytes: Quantity = 0.0
-
-
-class SplitError(ValueError):
-    """A layer that cannot be divided among this many GPUs; the message says what does not divide."""
 
 
 class Mixer(Protocol):
@@ -237,8 +252,12 @@ class FeedForward(Protocol):
         """Parameters of one block."""
         ...
 
-    def split(self, ranks: int) -> Self:
-        """The part of one of `ranks` GPUs.
+    def live_elements(self, hidden_size: int) -> int:
+        """Elements of one token that are alive at a time inside the block; decides the peak of a pass."""
+        ...
+
+    def split(self, split: Split) -> "FeedForward":
+        """The part of one GPU of a stage.
 
         Raises:
             SplitError: something does not divide.

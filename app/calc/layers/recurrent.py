@@ -14,7 +14,7 @@ def convolution_weights(channels: int, width: int, *, bias: bool = False) -> tup
 def recurrent_state(elements: int, dtype: Dtype, channels: int = 0, width: int = 1) -> tuple[State, ...]:
     """The matrix a layer carries on, and the last `width` − 1 inputs of its convolution in 16 bits."""
     state = (State("recurrent state", elements, dtype),)
-    return (*state, State("convolution", channels * (width - 1), Dtype.BF16)) if channels else state
+    return (*state, State("convolution", channels * (width - 1), Dtype.BF16, channels)) if channels else state
 
 
 def recurrence(run: Run, flops_per_token: float, states: tuple[State, ...]) -> tuple[Work, ...]:

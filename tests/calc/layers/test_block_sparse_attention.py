@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from app.calc.layers.block_sparse_attention import BlockSparseAttention
 from app.calc.layers.grouped_attention import GroupedAttention, QkNorm
 from app.calc.layers.indexer import Indexer
-from app.calc.layers.parts import OperatorName, Run, SplitError
+from app.calc.layers.parts import OperatorName, Run
+from app.calc.split import SplitError
 from tests.calc.strategies import repeatable
 
 GROUPED = GroupedAttention(64, 4, 128, qk_norm=QkNorm.PER_HEAD)

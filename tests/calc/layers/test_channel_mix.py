@@ -4,6 +4,7 @@ import pytest
 
 from app.calc.layers.channel_mix import ChannelMix
 from app.calc.layers.parts import WeightGroup
+from app.calc.split import Split
 
 FINCH_1_6B = ChannelMix(7168, receptance=True)
 GOOSE_1_5B = ChannelMix(8192)
@@ -36,7 +37,7 @@ def test_a_token_costs_two_flops_for_each_weight_of_a_matrix() -> None:
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
 def test_the_width_is_divided_and_the_gate_is_copied(ranks: int) -> None:
-    part = FINCH_1_6B.split(ranks)
+    part = FINCH_1_6B.split(Split(ranks))
     copied = 2048 * 2048 + 2 * 2048
     assert part.intermediate_size == -(-7168 // ranks)
     assert stored(part, 2048) - copied == 2 * 2048 * part.intermediate_size

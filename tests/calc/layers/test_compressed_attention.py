@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.calc.layers.compressed_attention import CompressedAttention
-from app.calc.layers.parts import OperatorName, Run, SplitError
+from app.calc.layers.parts import OperatorName, Run
 from app.calc.layers.span import FULL, Window
+from app.calc.split import SplitError
 from tests.calc.strategies import repeatable
 
 FLASH = CompressedAttention(64, 512, 1024, 1024, 8, 128)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from app.calc.layers.dense import DenseFeedForward
 from app.calc.layers.parts import OperatorName, WeightGroup
+from app.calc.split import Split
 from tests.calc.strategies import repeatable
 
 
@@ -53,7 +54,7 @@ def test_the_parts_of_all_gpus_are_the_whole_padded_to_divide(
     width: int, hidden_size: int, gated: bool, ranks: int
 ) -> None:
     block = DenseFeedForward(width, gated)
-    parts = ranks * stored(block.split(ranks), hidden_size)
+    parts = ranks * stored(block.split(Split(ranks)), hidden_size)
     matrices = 3 if gated else 2
     assert stored(block, hidden_size) <= parts < stored(block, hidden_size) + ranks * matrices * hidden_size
     if width % ranks == 0:
@@ -61,7 +62,7 @@ def test_the_parts_of_all_gpus_are_the_whole_padded_to_divide(
 
 
 def test_the_bias_of_the_sum_is_on_every_gpu() -> None:
-    part = DenseFeedForward(1000, bias=True).split(4)
+    part = DenseFeedForward(1000, bias=True).split(Split(4))
     assert part == DenseFeedForward(250, bias=True)
     assert stored(part, 64) == 3 * 64 * 250 + 2 * 250 + 64
 

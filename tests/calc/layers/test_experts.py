@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.calc.layers.experts import Experts
+from app.calc.layers.experts import ExpertGroup, Experts
 from app.calc.layers.parts import OperatorName, WeightGroup
+from app.calc.split import Split
 from tests.calc.strategies import repeatable
 
 QWEN3_30B = Experts(128, 8, 768)
@@ -22,7 +23,7 @@ GROK_1, GROK_2 = Experts(8, 2, 32_768), Experts(8, 2, 16_384, shared_size=32_768
 GEMMA_4_26B = Experts(128, 8, 704, shared_size=2112, router_scales=True)
 
 
-def stored(block: Experts, hidden_size: int) -> dict[WeightGroup, int]:
+def stored(block: Experts | ExpertGroup, hidden_size: int) -> dict[WeightGroup, int]:
     found: dict[WeightGroup, int] = {}
     for weights in block.weights(hidden_size):
         found[weights.group] = found.get(weights.group, 0) + weights.stored
@@ -159,7 +160,8 @@ blocks = st.builds(
 @repeatable
 @given(blocks, st.integers(1, 64))
 def test_widths_are_divided_and_what_belongs_to_no_width_is_on_every_gpu(block: Experts, ranks: int) -> None:
-    hidden, part = 32, block.split(ranks)
+    hidden, part = 32, block.split(Split(ranks))
+    assert isinstance(part, Experts)
     found, whole = stored(part, hidden), stored(block, hidden)
     assert found[WeightGroup.ROUTER] == whole[WeightGroup.ROUTER]
     for divided, undivided in (
@@ -179,15 +181,16 @@ def test_widths_are_divided_and_what_belongs_to_no_width_is_on_every_gpu(block: 
 @pytest.mark.parametrize("ranks", [1, 2, 4, 8, 16])
 def test_parts_of_all_gpus_sum_to_the_whole_where_widths_divide(ranks: int) -> None:
     for block, hidden in ((QWEN3_30B, 2048), (DEEPSEEK_V3, 7168), (GROK_2, 8192)):
-        part, whole = stored(block.split(ranks), hidden), stored(block, hidden)
+        part, whole = stored(block.split(Split(ranks)), hidden), stored(block, hidden)
         for group in (WeightGroup.ROUTED_EXPERTS, WeightGroup.SHARED_EXPERTS):
             assert ranks * part.get(group, 0) == whole.get(group, 0)
-    part, copied = stored(NEMOTRON_SUPER.split(ranks), 4096), 2 * 4096 * 1024
+    part, copied = stored(NEMOTRON_SUPER.split(Split(ranks)), 4096), 2 * 4096 * 1024
     assert ranks * (part[WeightGroup.SHARED_EXPERTS] - copied) == 2 * 4096 * 5376
 
 
 def test_a_width_that_does_not_divide_is_padded() -> None:
-    part = GPT_OSS_120B.split(7)
+    part = GPT_OSS_120B.split(Split(7))
+    assert isinstance(part, Experts)
     assert part.intermediate_size == 412  # 2,880 ÷ 7 = 411.4
     (matrices, biases) = [w for w in part.weights(2880) if w.operator is OperatorName.EXPERTS]
     assert (matrices.params, biases.params) == (3 * 2880 * 412, 2 * 412 + 2880)

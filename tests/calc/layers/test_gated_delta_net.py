@@ -4,7 +4,8 @@ import pytest
 
 from app.calc.dtypes import Dtype
 from app.calc.layers.gated_delta_net import GatedDeltaNet
-from app.calc.layers.parts import OperatorName, Run, SplitError
+from app.calc.layers.parts import OperatorName, Run
+from app.calc.split import SplitError
 
 QWEN3_NEXT = GatedDeltaNet(16, 32, 128, 128)
 QWEN3_5_397B = GatedDeltaNet(16, 64, 128, 128)

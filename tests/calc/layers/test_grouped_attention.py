@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.calc.layers.grouped_attention import GroupedAttention, KvProjection, OutputGate, QkNorm
-from app.calc.layers.parts import OperatorName, Run, SplitError
+from app.calc.layers.parts import OperatorName, Run
 from app.calc.layers.span import FULL, Chunk, Window
+from app.calc.split import SplitError
 from tests.calc.strategies import repeatable
 
 LLAMA_3_1_8B = GroupedAttention(32, 8, 128)

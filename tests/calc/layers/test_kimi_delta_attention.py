@@ -3,7 +3,8 @@
 import pytest
 
 from app.calc.layers.kimi_delta_attention import KimiDeltaAttention
-from app.calc.layers.parts import OperatorName, Run, SplitError
+from app.calc.layers.parts import OperatorName, Run
+from app.calc.split import SplitError
 
 KIMI_LINEAR = KimiDeltaAttention(32, 128, 128)
 KIMI_K3 = KimiDeltaAttention(96, 128, 128, full_rank_gate=True)

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.calc.layers.latent_attention import LatentAttention
-from app.calc.layers.parts import OperatorName, Run, SplitError
+from app.calc.layers.parts import OperatorName, Run
 from app.calc.layers.span import FULL, Selection, Span
+from app.calc.split import SplitError
 from tests.calc.strategies import array, at, repeatable
 
 DEEPSEEK_V3 = LatentAttention(128, 512, 128, 64, 128, q_rank=1536)

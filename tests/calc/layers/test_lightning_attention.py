@@ -3,7 +3,8 @@
 import pytest
 
 from app.calc.layers.lightning_attention import LightningAttention
-from app.calc.layers.parts import OperatorName, Run, SplitError
+from app.calc.layers.parts import OperatorName, Run
+from app.calc.split import SplitError
 
 MINIMAX_M1, SMALL = LightningAttention(64, 128), LightningAttention(2, 3)
 

@@ -3,7 +3,8 @@
 import pytest
 
 from app.calc.layers.mamba import Mamba
-from app.calc.layers.parts import OperatorName, Run, SplitError
+from app.calc.layers.parts import OperatorName, Run
+from app.calc.split import SplitError
 
 JAMBA_MINI = Mamba(8192, 16, 256, inner_norms=True)
 JAMBA_LARGE = Mamba(16_384, 16, 512, inner_norms=True)

@@ -4,7 +4,8 @@ import pytest
 
 from app.calc.dtypes import Dtype
 from app.calc.layers.mamba2 import Mamba2
-from app.calc.layers.parts import OperatorName, Run, SplitError
+from app.calc.layers.parts import OperatorName, Run
+from app.calc.split import SplitError
 
 NEMOTRON_H_8B = Mamba2(128, 64, 128, 8, state_dtype=Dtype.BF16)
 NEMOTRON_3_SUPER = Mamba2(128, 64, 128, 8)

@@ -7,8 +7,9 @@ import pytest
 from app.calc.layers.grouped_attention import GroupedAttention
 from app.calc.layers.mamba2 import Mamba2
 from app.calc.layers.parallel_mamba2 import ParallelMamba2
-from app.calc.layers.parts import OperatorName, Run, SplitError
+from app.calc.layers.parts import OperatorName, Run
 from app.calc.layers.span import FULL
+from app.calc.split import SplitError
 
 ATTENTION = GroupedAttention(8, 2, 64)
 MAMBA = Mamba2(24, 64, 128, 1, gated_norm=False)

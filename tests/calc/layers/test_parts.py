@@ -11,7 +11,6 @@ from app.calc.layers.parts import (
     CacheRows,
     OperatorName,
     Run,
-    SplitError,
     State,
     WeightGroup,
     Weights,
@@ -21,6 +20,7 @@ from app.calc.layers.parts import (
     vector,
 )
 from app.calc.layers.span import FULL, Chunk, Selection, Span, Window
+from app.calc.split import SplitError
 from tests.calc.strategies import array, at, repeatable
 
 SPANS: list[Span] = [FULL, Window(1), Window(7), Chunk(1), Chunk(7), Selection(1), Selection(7)]
@@ -100,6 +100,21 @@ def test_more_tokens_never_touch_fewer_copies_and_never_more_than_there_are(
 @given(st.integers(1, 1024), st.integers(1, 10_000))
 def test_a_token_that_chooses_all_touches_all(copies: int, tokens: int) -> None:
     assert stack(copies, copies).touched(tokens) == (copies if copies > 1 else 1)
+
+
+def test_one_copy_of_a_group_may_be_passed_by() -> None:
+    one = Weights(OperatorName.EXPERTS, WeightGroup.ROUTED_EXPERTS, 100, copies=1, chosen=0.25, is_pooled=True)
+    assert (one.is_choice, one.stored, one.active, one.flops) == (True, 100, 25, 50)
+    assert [one.touched(tokens) for tokens in (1.0, 2.0)] == [0.25, 1 - 0.75**2]
+    assert not matrix(OperatorName.QKV, WeightGroup.ATTENTION, 5).is_choice
+    every = Weights(OperatorName.EXPERTS, WeightGroup.ROUTED_EXPERTS, 100, copies=4, chosen=4.0)
+    assert (every.is_choice, every.touched(1.0)) == (False, 4)
+
+
+def test_ranks_that_share_experts_bring_their_tokens_together() -> None:
+    run = Run(8.0, 1.0, 99.0, is_decode=True, ranks_together=4.0)
+    assert (run.tokens, run.pooled_tokens) == (8, 32)
+    assert Run(8.0, 1.0, 99.0, is_decode=True).pooled_tokens == 8
 
 
 def test_weights_without_copies_are_read_once_whatever_the_step() -> None:

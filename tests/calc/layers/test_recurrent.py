@@ -30,7 +30,7 @@ def test_a_convolution_is_counted_tap_by_tap() -> None:
 def test_a_state_keeps_all_but_one_of_the_inputs_that_its_convolution_sees() -> None:
     assert recurrent_state(524_288, Dtype.FP32, 8192, 4) == (
         State("recurrent state", 524_288, Dtype.FP32),
-        State("convolution", 8192 * 3, Dtype.BF16),
+        State("convolution", 8192 * 3, Dtype.BF16, 8192),
     )
     assert recurrent_state(1_048_576, Dtype.FP32) == (State("recurrent state", 1_048_576, Dtype.FP32),)
 

@@ -28,6 +28,7 @@ from app.calc.layers.rwkv6 import Rwkv6
 from app.calc.layers.rwkv7 import Rwkv7
 from app.calc.layers.short_convolution import ShortConvolution
 from app.calc.layers.sparse_latent_attention import SparseLatentAttention
+from app.calc.split import Split
 from tests.calc.strategies import array, at, repeatable
 
 LATENT = LatentAttention(16, 64, 16, 8, 16, q_rank=96)
@@ -320,7 +321,7 @@ def test_parts_of_all_gpus_do_all_the_work_and_copies_are_whole(name: str, ranks
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
 def test_parts_of_a_block_are_at_least_the_whole(name: str, ranks: int) -> None:
     block = BLOCKS[name]
-    part = block.split(ranks)
+    part = block.split(Split(ranks))
     if ranks == 1:
         assert part == block
     for of_part, of_whole in zip(part.weights(HIDDEN), block.weights(HIDDEN), strict=True):

@@ -3,8 +3,9 @@
 import pytest
 
 from app.calc.dtypes import Dtype
-from app.calc.layers.parts import OperatorName, Run, SplitError
+from app.calc.layers.parts import OperatorName, Run
 from app.calc.layers.rg_lru import RgLru
+from app.calc.split import SplitError
 
 GEMMA_2B, GEMMA_9B = RgLru(2560, 10), RgLru(4096, 16)
 SMALL = RgLru(6, 2)

@@ -3,8 +3,9 @@
 import pytest
 
 from app.calc.dtypes import Dtype
-from app.calc.layers.parts import OperatorName, Run, SplitError
+from app.calc.layers.parts import OperatorName, Run
 from app.calc.layers.rwkv6 import Rwkv6
+from app.calc.split import SplitError
 
 WORLD_1_6B = Rwkv6(32, 64, 2048, 32, 64)
 SMALL = Rwkv6(2, 3, 8, 1, 2)

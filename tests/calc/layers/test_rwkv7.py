@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from app.calc.dtypes import Dtype
-from app.calc.layers.parts import OperatorName, Run, SplitError
+from app.calc.layers.parts import OperatorName, Run
 from app.calc.layers.rwkv7 import Rwkv7
+from app.calc.split import SplitError
 
 WORLD_1_5B = Rwkv7(32, 64, 2048, 96, 96, 256, 64)
 WORLD_2_9B = Rwkv7(40, 64, 2560, 96, 96, 320, 64)

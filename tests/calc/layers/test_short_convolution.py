@@ -3,8 +3,9 @@
 import pytest
 
 from app.calc.dtypes import Dtype
-from app.calc.layers.parts import OperatorName, Run, SplitError
+from app.calc.layers.parts import OperatorName, Run
 from app.calc.layers.short_convolution import ShortConvolution
+from app.calc.split import SplitError
 
 LFM2_350M, LFM2_1_2B = ShortConvolution(1024), ShortConvolution(2048)
 BIASED = ShortConvolution(8, 4, bias=True)

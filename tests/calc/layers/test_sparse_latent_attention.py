@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from app.calc.layers.indexer import Indexer
 from app.calc.layers.latent_attention import LatentAttention
-from app.calc.layers.parts import OperatorName, Run, SplitError
+from app.calc.layers.parts import OperatorName, Run
 from app.calc.layers.sparse_latent_attention import SparseLatentAttention
+from app.calc.split import SplitError
 from tests.calc.strategies import repeatable
 
 DEEPSEEK_V3_2 = SparseLatentAttention(LatentAttention(128, 512, 128, 64, 128, q_rank=1536), 2048, Indexer(64, 128))
