@@ -3,27 +3,36 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.calc.accelerator import Accelerator
 from app.calc.evaluation import Evaluation, evaluate
+from app.calc.lever_candidates import Alternative
 from app.calc.notation import quantity
-from app.calc.notices import Notice
+from app.calc.notice import Notice
 from app.calc.parameters import count_parameters, weight_bytes
 from app.calc.version import FORMULA_VERSION
 from app.catalog.accelerators import AcceleratorRecord, Confidence, Status
 from app.catalog.catalog import Catalog
+from app.catalog.engine_defaults import usual_batch
+from app.catalog.engines import EngineRecord
 from app.catalog.models import ModelRecord
 from app.resolve import Resolved, resolve
+from app.resolve_engine import engine_records
 from app.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The normalised scenario, its evaluation, the catalog rows behind it, and the versions that made it."""
+    """The normalised scenario, its evaluation, the catalog rows behind it, and the versions that made it.
+
+    `engine` is the one that is named, `rules` the one whose rules divide the memory: another one where it is treated
+    as that, or runs it.
+    """
 
     scenario: Scenario
     evaluation: Evaluation
     model: ModelRecord | None
     accelerator: AcceleratorRecord | None
+    engine: EngineRecord
+    rules: EngineRecord
     notices: tuple[Notice, ...]
     catalog_version: str
     formula_version: str = FORMULA_VERSION
@@ -38,12 +47,15 @@ def answer(scenario: Scenario, catalog: Catalog) -> Answer:
     resolved = resolve(scenario, catalog)
     model = catalog.models.get(scenario.model.id or "")
     record = catalog.accelerators.get(scenario.hardware.id or "")
-    evaluation = evaluate(resolved.deployment, _alternatives(record, catalog))
+    engine, rules = engine_records(resolved.scenario.engine, catalog)
+    evaluation = evaluate(resolved.deployment, _alternatives(resolved, rules, record, catalog))
     return Answer(
         scenario=resolved.scenario,
         evaluation=evaluation,
         model=model,
         accelerator=record,
+        engine=engine,
+        rules=rules,
         notices=(
             *evaluation.notices,
             *_wider_than_shipped(resolved, model),
@@ -74,7 +86,7 @@ def _wider_than_shipped(resolved: Resolved, model: ModelRecord | None) -> list[N
 
 def _beyond_node(resolved: Resolved, record: AcceleratorRecord | None) -> list[Notice]:
     """More GPUs than one node links: the network between nodes is slower, and no ceiling knows it."""
-    ranks = resolved.deployment.tensor_parallel
+    ranks = resolved.deployment.split.gpus
     if record is None or record.link.max_in_node is None or ranks <= record.link.max_in_node:
         return []
     message = (
@@ -89,12 +101,15 @@ def _read(resolved: Resolved) -> list[Notice]:
     return [Notice("model_as_read", message) for message in resolved.notices]
 
 
-def _alternatives(record: AcceleratorRecord | None, catalog: Catalog) -> Sequence[Accelerator]:
+def _alternatives(
+    resolved: Resolved, rules: EngineRecord, record: AcceleratorRecord | None, catalog: Catalog
+) -> Sequence[Alternative]:
     """Cards a lever may propose: on sale, of the same maker, well attested, no slower a generation."""
     if record is None:
         return ()
+    release = rules.release(resolved.scenario.engine.version)
     return [
-        catalog.devices[other.id]
+        Alternative(device := catalog.devices[other.id], usual_batch(rules, release, device)[1])
         for other in catalog.accelerators.values()
         if other.vendor == record.vendor
         and other.status is Status.RELEASED

@@ -10,6 +10,7 @@ from app.calc.levers import Change, Lever
 from app.calc.phase import PhaseCost
 from app.calc.roofline import Bound, ridge_flops_per_byte
 from app.calc.serving import Estimate
+from app.memory_document import comparison_line, memory_detail
 
 NO_ESTIMATE = {"low": None, "mid": None, "high": None}
 
@@ -41,6 +42,7 @@ def document(answer: Answer) -> dict[str, Any]:
         "levers": [_lever(lever) for lever in evaluation.levers],
         "explanations": [_explanation(explanation) for explanation in evaluation.explanations],
         "warnings": [{"code": notice.code, "message": notice.message} for notice in answer.notices],
+        "comparison": [comparison_line(line) for line in evaluation.comparison],
     }
 
 
@@ -76,6 +78,7 @@ def _memory(evaluation: Evaluation) -> dict[str, Any]:
         "max_context_tokens": held.max_context_tokens,
         "budget_bytes": held.budget_bytes,
         "needed_bytes": held.needed_bytes,
+        **memory_detail(held),
     }
 
 

@@ -14,8 +14,9 @@ from app.calc.parameters import ParameterCounts, count_parameters, weight_bytes
 from app.calc.weight_plan import convention
 from app.catalog.catalog import Catalog
 from app.catalog.checkpoints import Checkpoint
+from app.catalog.engines import EngineRecord
 from app.catalog.models import ModelRecord
-from app.holding import CONTEXT_TOKENS, KV_CACHE, Load, loads
+from app.holding import CONTEXT_TOKENS, ENGINE, KV_CACHE, Load, loads
 
 KV_CONTEXTS = (1_024, CONTEXT_TOKENS, 131_072)
 
@@ -67,8 +68,8 @@ class ShippedFiles:
 class ModelFacts:
     """The numbers of one model. Each is worked out when it is first asked for."""
 
-    def __init__(self, record: ModelRecord) -> None:
-        self.record = record
+    def __init__(self, record: ModelRecord, engine: EngineRecord) -> None:
+        self.record, self._engine = record, engine
 
     @property
     def architecture(self) -> Architecture:
@@ -149,7 +150,7 @@ class ModelFacts:
     @cached_property
     def loads(self) -> tuple[Load, ...]:
         """What one card, or several, have to hold of it."""
-        return loads(self.architecture, self.record.native_plan)
+        return loads(self.architecture, self.record.native_plan, self._engine)
 
 
 class ModelShelf:
@@ -157,7 +158,9 @@ class ModelShelf:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
-        self.facts: Mapping[str, ModelFacts] = {id_: ModelFacts(record) for id_, record in catalog.models.items()}
+        self.facts: Mapping[str, ModelFacts] = {
+            id_: ModelFacts(record, catalog.engines[ENGINE]) for id_, record in catalog.models.items()
+        }
 
     def derived_from(self, id_: str) -> list[ModelRecord]:
         """The models that name this one as the one they were made from."""

@@ -1,7 +1,7 @@
 """From a Scenario to a Deployment: ids become facts, and what was left open is decided and written down."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -9,12 +9,15 @@ from app.calc import deployment as calc
 from app.calc.accelerator import Accelerator, UnknownPeakError
 from app.calc.architecture import Architecture
 from app.calc.dtypes import Dtype, WeightFormat
-from app.calc.layers.parts import SplitError
+from app.calc.engines.parts import Draft
+from app.calc.split import Split, SplitError, stage_sizes
 from app.calc.units import GB, MIB, TERA
 from app.calc.weight_plan import NATIVE, WeightPlan, convention
+from app.catalog.accelerators import seen_of_reported
 from app.catalog.catalog import Catalog
 from app.refusal import Refusal, ScenarioError, unknown
-from app.resolve_model import ResolvedModel, resolve_model
+from app.resolve_engine import engine_records, resolve_engine
+from app.resolve_model import ResolvedModel, resolve_draft, resolve_model
 from app.scenario import CustomAccelerator, Scenario
 
 
@@ -36,21 +39,21 @@ def resolve(scenario: Scenario, catalog: Catalog) -> Resolved:
     refusals = list(_not_computed(scenario))
     model = _collect(refusals, lambda: resolve_model(scenario.model, catalog))
     accelerator = _collect(refusals, lambda: _accelerator(scenario, catalog))
-    if scenario.engine.id not in catalog.engines:
-        refusals.append(unknown("engine.id", "engine", scenario.engine.id, catalog.engines))
+    _collect(refusals, lambda: engine_records(scenario.engine, catalog))
+    draft = _collect(refusals, lambda: resolve_draft(scenario, catalog))
     precision = _collect(refusals, lambda: _precision(scenario, model, accelerator, catalog)) if accelerator else None
     if model is not None and not refusals:
-        _collect(refusals, lambda: _divided(model.architecture, scenario.parallelism.tensor))
+        _collect(refusals, lambda: _divided(model.architecture, draft, scenario))
     if refusals or model is None or accelerator is None or precision is None:
         raise ScenarioError(refusals)
-    engine, workload = scenario.engine, scenario.workload
+    workload, split = scenario.workload, split_of(scenario)
+    replicas = _replicas(scenario, split)
+    engine = resolve_engine(scenario, model.architecture, accelerator, split, catalog)
     deployment = calc.Deployment(
         architecture=model.architecture,
         accelerator=accelerator,
         precision=precision,
-        engine=calc.Engine(
-            engine.id, engine.memory_utilization, engine.max_model_len, engine.max_num_seqs, engine.kv_pool_bytes
-        ),
+        engine=engine.engine,
         workload=calc.Workload(
             workload.prompt_tokens,
             workload.output_tokens,
@@ -60,13 +63,19 @@ def resolve(scenario: Scenario, catalog: Catalog) -> Resolved:
             workload.slo_tpot_s,
         ),
         memory_basis=scenario.memory_basis,
-        tensor_parallel=scenario.parallelism.tensor,
+        split=split,
+        replicas=replicas,
+        draft=draft,
+        observed=calc.Observed(
+            scenario.observed.kv_tokens, scenario.observed.gpu_blocks, scenario.observed.max_concurrency
+        ),
     )
     written_out = {
         "precision": scenario.precision.model_copy(
             update={"weights": _label(precision.weights), "compute": precision.compute}
         ),
-        "hardware": scenario.hardware.model_copy(update={"count": scenario.parallelism.tensor}),
+        "hardware": scenario.hardware.model_copy(update={"count": replicas * split.gpus}),
+        "engine": engine.written,
     }
     return Resolved(scenario.model_copy(update=written_out), deployment, model.notices)
 
@@ -107,27 +116,68 @@ def _collect(refusals: list[Refusal], make: Callable[[], _T]) -> _T | None:
 
 
 def _not_computed(scenario: Scenario) -> Iterator[Refusal]:
-    """Fields of the form whose calculators do not exist; a value there must not be ignored in silence."""
-    for path, value in (
-        ("parallelism.pipeline", scenario.parallelism.pipeline),
-        ("parallelism.expert", scenario.parallelism.expert),
-        ("parallelism.data", scenario.parallelism.data),
-    ):
-        if value != 1:
-            yield Refusal(path, "only 1 is computed; GPUs share a model by tensor parallelism.")
-    count, tensor = scenario.hardware.count, scenario.parallelism.tensor
-    if count is not None and count != tensor:
-        message = f"one replica is computed, of {tensor:,} GPU{'s' if tensor > 1 else ''}; leave the count out."
-        yield Refusal("hardware.count", message)
-    if scenario.engine.block_size is not None:
-        yield Refusal("engine.block_size", "is not computed: the ideal engine has pages of one token. Leave it out.")
+    """What does not go together; a value that would change nothing must not be ignored in silence."""
+    speculative = scenario.techniques.speculative
+    if speculative is not None and speculative.draft is not None and scenario.model.mtp:
+        message = "the model's own layers guess already (model.mtp); leave one of the two out."
+        yield Refusal("techniques.speculative.draft", message)
 
 
-def _divided(architecture: Architecture, ranks: int) -> None:
+def split_of(scenario: Scenario) -> Split:
+    """How the scenario splits one replica."""
+    sizes = scenario.parallelism
+    return Split(sizes.tensor, sizes.pipeline, sizes.data, sizes.expert, sizes.decode_context)
+
+
+def _replicas(scenario: Scenario, split: Split) -> int:
+    count = scenario.hardware.count
+    return 1 if count is None else count // split.gpus
+
+
+_MOST_GPUS = 10**6
+
+
+def _divided(architecture: Architecture, draft: Draft | None, scenario: Scenario) -> None:
+    """Every size must divide what it divides, the draft model's heads too, and the count must be whole replicas."""
+    split, refusals = split_of(scenario), []
+    if split.gpus > _MOST_GPUS:
+        raise ScenarioError([Refusal("parallelism", f"{split.gpus:,} GPUs in a replica are more than are computed.")])
+    parts = [("parallelism.decode_context", Split(split.tensor, decode_context=split.decode_context))]
+    if split.expert > 1 and not architecture.has_experts:
+        refusals.append(Refusal("parallelism.expert", f"{architecture.name} has no experts to share out."))
+    else:
+        parts.append(("parallelism.expert", Split(split.tensor, data=split.data, expert=split.expert)))
+    for path, part in parts:
+        try:
+            part.check()
+        except SplitError as error:
+            refusals.append(Refusal(path, str(error)))
     try:
-        architecture.split(ranks)
+        stage_sizes(architecture.n_layers, split.pipeline)
     except SplitError as error:
-        raise ScenarioError([Refusal("parallelism.tensor", str(error))]) from error
+        refusals.append(Refusal("parallelism.pipeline", str(error)))
+    if not refusals:
+        for path, part in (
+            ("parallelism.tensor", replace(split, decode_context=1)),
+            ("parallelism.decode_context", split),
+        ):
+            try:
+                architecture.split(part)
+            except SplitError as error:
+                refusals.append(Refusal(path, str(error)))
+                break
+    if draft is not None:
+        try:
+            draft.architecture.split(Split(split.tensor))
+        except SplitError as error:
+            refusals.append(Refusal("techniques.speculative.draft", f"{draft.architecture.name}: {error}"))
+    count = scenario.hardware.count
+    if count is not None and count % split.gpus:
+        whole = f"{split.tensor:,} tensor × {split.pipeline:,} pipeline × {split.data:,} data"
+        message = f"{count:,} GPUs are no whole number of replicas of {split.gpus:,} ({whole})."
+        refusals.append(Refusal("hardware.count", message))
+    if refusals:
+        raise ScenarioError(refusals)
 
 
 def _accelerator(scenario: Scenario, catalog: Catalog) -> Accelerator:
@@ -153,6 +203,8 @@ def custom_accelerator(custom: CustomAccelerator) -> Accelerator:
         tdp_w=custom.tdp_w,
         price_usd_per_hour=custom.usd_per_hour,
         link_bytes_per_s_one_way=None if link is None else link * GB,
+        # The maker of a card of one's own is unknown; the driver's part is taken to be that of the usual one.
+        memory_seen_bytes=None if mib is None else seen_of_reported(mib * MIB),
     )
 
 

@@ -4,15 +4,17 @@ from dataclasses import dataclass, replace
 
 from app.calc.architecture import Architecture, MultiTokenPrediction
 from app.calc.dtypes import WeightFormat
+from app.calc.engines.parts import Draft
 from app.calc.weight_plan import WeightPlan, convention
 from app.catalog.architecture_document import ArchitectureError, read_architecture
 from app.catalog.catalog import Catalog
 from app.catalog.importing.quantization.reading import BESIDE
 from app.catalog.importing.reading import ConfigError, read_config
-from app.refusal import Refusal, ScenarioError, unknown
-from app.scenario import Model
+from app.refusal import Refusal, ScenarioError, under, unknown
+from app.scenario import Model, Scenario
 
 DEFAULT_NAME = "Custom model"
+DRAFT_NAME = "Draft model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +76,26 @@ def _with_mtp(architecture: Architecture, mtp: MultiTokenPrediction | None, mode
     if mtp is None:
         raise ScenarioError([Refusal("model.mtp", f"{architecture.name} has no multi-token-prediction layers.")])
     return replace(architecture, mtp=mtp)
+
+
+def resolve_draft(scenario: Scenario, catalog: Catalog) -> Draft | None:
+    """The draft model beside the model; None where there is none.
+
+    Raises:
+        ScenarioError: it is unknown, or its config cannot be read.
+    """
+    speculative = scenario.techniques.speculative
+    if speculative is None or speculative.draft is None:
+        return None
+    with under("techniques.speculative.draft"):
+        asked = speculative.draft
+        if asked.config is not None:
+            try:
+                read = read_config(asked.config, DRAFT_NAME)
+            except ConfigError as error:
+                raise ScenarioError([Refusal(f"config.{error.key}", error.message)]) from error
+            return Draft(read.architecture, read.plan)
+        record = catalog.models.get(asked.id or "")
+        if record is None:
+            raise ScenarioError([unknown("id", "model", asked.id or "", catalog.models)])
+        return Draft(catalog.architectures[record.id], catalog.plans[record.id])

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, field_validator, model_validator
 
 from app.calc.accelerator import MemoryBasis
-from app.calc.deployment import MOST_CONCURRENT
+from app.calc.deployment_limits import MOST_CONCURRENT
 from app.calc.dtypes import Dtype, WeightFormat
 from app.strict_json import dumps
 from app.text import clean_text, within
@@ -38,6 +38,20 @@ StoredWeights = Literal[
     WeightFormat.NVFP4,
     "native",
 ]
+
+
+def plain_json(given: dict[str, Any] | None) -> dict[str, Any] | None:
+    """`given`, if it is what can be stored and come back: no NaN, no infinity, no half character at any depth.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if given is not None:
+        try:
+            dumps(given)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError("Must be plain JSON: finite numbers, whole characters.") from error
+    return given
 
 
 class Part(BaseModel):
@@ -78,13 +92,7 @@ class Model(Part):
     @field_validator("config", "quantization", "architecture")
     @classmethod
     def _is_plain_json(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
-        """What is stored must come back: no NaN, no infinity, no half character at any depth."""
-        if given is not None:
-            try:
-                dumps(given)
-            except (TypeError, ValueError, RecursionError) as error:
-                raise ValueError("Must be plain JSON: finite numbers, whole characters.") from error
-        return given
+        return plain_json(given)
 
 
 class CustomAccelerator(Part):
@@ -143,25 +151,57 @@ class Parallelism(Part):
 
     tensor: Whole = Field(1, description="Tensor parallelism.", ge=1, le=1024)
     pipeline: Whole = Field(1, description="Pipeline stages.", ge=1, le=1024)
-    expert: Whole = Field(1, description="Expert parallelism.", ge=1, le=4096)
-    data: Whole = Field(1, description="Data-parallel attention.", ge=1, le=4096)
+    expert: Whole = Field(
+        1, description="Expert parallelism: groups that hold whole experts; divides tensor × data.", ge=1, le=4096
+    )
+    data: Whole = Field(
+        1, description="Data-parallel attention: each rank has the attention whole and its own requests.", ge=1, le=4096
+    )
+    decode_context: Whole = Field(
+        1, description="Decode context parallelism: the tensor ranks share out the tokens of a cache.", ge=1, le=1024
+    )
+
+
+Bytes = Annotated[Real, Field(ge=0, le=1e15)]
 
 
 class Engine(Part):
-    """The inference engine and the settings that change how it divides memory."""
+    """The inference engine and the settings that change how it divides memory.
+
+    What is left out follows the engine's own default; the normalised scenario writes it out. The bytes are those of
+    one GPU: what was measured, and beats what is assumed.
+    """
 
     id: Identifier = Field("vllm", description="Engine id, see /engines.")
-    version: Text | None = Field(None, description="Engine version, for the record.")
-    memory_utilization: Real = Field(0.9, description="Share of the card the engine may use.", ge=0.01, le=1)
+    underneath: Identifier | None = Field(None, description="The engine that llm-d runs; vllm where it is left out.")
+    version: Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z.+_-]{0,39}$")] | None = Field(
+        None, description="Release, such as 0.11.0; the newest known where it is left out."
+    )
+    memory_utilization: Real | None = Field(None, description="Share of the card the engine may use.", ge=0.01, le=1)
     max_model_len: Whole | None = Field(None, description="Longest sequence served, tokens.", ge=1, le=10**8)
     max_num_seqs: Whole | None = Field(None, description="Sequences run at a time; further ones wait.", ge=1, le=10**6)
-    max_batched_tokens: Whole = Field(
-        8192, description="Tokens of one prefill step; no ceiling reads it.", ge=1, le=10**8
-    )
+    max_batched_tokens: Whole | None = Field(None, description="Tokens of one prefill step.", ge=1, le=10**8)
     block_size: Whole | None = Field(None, description="Tokens of a cache block.", ge=1, le=65536)
-    kv_pool_bytes: Real | None = Field(
-        None, description="Measured cache pool of one GPU, bytes; beats the computed one.", ge=1, le=1e15
+    prefix_caching: Annotated[bool, Strict()] | None = Field(None, description="Keep finished prefixes for reuse.")
+    enforce_eager: Annotated[bool, Strict()] = Field(False, description="No captured CUDA graphs.")
+    total_memory_bytes: Annotated[float, Strict(), Field(ge=1, le=1e15)] | None = Field(
+        None, description="The card's memory as the engine sees it, bytes."
     )
+    weights_bytes: Bytes | None = Field(None, description="Loaded weights, bytes.")
+    activation_bytes: Bytes | None = Field(None, description="Peak of the activations, bytes.")
+    non_framework_bytes: Bytes | None = Field(
+        None, description="What neither weights nor activations are: collectives, workspaces, contexts; bytes."
+    )
+    graph_bytes: Bytes | None = Field(None, description="Captured CUDA graphs, as far as they are charged, bytes.")
+    kv_pool_bytes: Real | None = Field(None, description="Measured cache pool, bytes.", ge=1, le=1e15)
+
+
+class Observed(Part):
+    """What an engine's start-up log says came out of it, to stand beside the prediction. Nothing is computed of it."""
+
+    kv_tokens: Whole | None = Field(None, description="Tokens of the cache, as logged.", ge=0, le=10**12)
+    gpu_blocks: Whole | None = Field(None, description="Blocks of the cache, as logged.", ge=0, le=10**12)
+    max_concurrency: Real | None = Field(None, description="Longest requests at a time, as logged.", ge=0, le=1e9)
 
 
 class Workload(Part):
@@ -177,12 +217,41 @@ class Workload(Part):
     slo_tpot_s: Real | None = Field(None, description="Target: time per output token, s.", gt=0, le=1e6)
 
 
-class Techniques(Part):
-    """Optimizations; none of them is computed yet, so each must be left out or null."""
+class DraftModel(Part):
+    """The small model that guesses, by catalog `id` or by its `config`."""
 
-    speculative: None = Field(None, description="Speculative decoding.")
-    disaggregation: None = Field(None, description="Prefill and decode on different accelerators.")
-    chunked_prefill: None = Field(None, description="Prefill in chunks beside decoding.")
+    id: Identifier | None = Field(None, description="Catalog id.")
+    config: dict[str, Any] | None = Field(None, description="A Hugging Face config.json, as an object.", max_length=400)
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if (self.id is None) == (self.config is None):
+            raise ValueError("Give a catalog id, or a config of your own.")
+        return self
+
+    @field_validator("config")
+    @classmethod
+    def _is_plain_json(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
+        return plain_json(given)
+
+
+class Speculative(Part):
+    """Speculative decoding, as far as memory goes: who guesses, and how many tokens.
+
+    Without a `draft` the model's own multi-token-prediction layers guess where `model.mtp` loads them, else text
+    already seen (n-grams), which costs no memory.
+    """
+
+    draft_tokens: Whole = Field(description="Tokens guessed in each step.", ge=1, le=64)
+    draft: DraftModel | None = Field(None, description="A draft model beside the model.")
+
+
+class Techniques(Part):
+    """Optimizations, each left out or null where it is not used."""
+
+    speculative: Speculative | None = Field(None, description="Speculative decoding.")
+    disaggregation: None = Field(None, description="Prefill and decode on different accelerators; not computed yet.")
+    chunked_prefill: None = Field(None, description="Prefill in chunks beside decoding; not computed yet.")
 
 
 class Scenario(Part):
@@ -196,6 +265,7 @@ class Scenario(Part):
     engine: Engine = Field(default_factory=Engine)
     workload: Workload = Field(default_factory=Workload)
     techniques: Techniques = Field(default_factory=Techniques)
+    observed: Observed = Field(default_factory=Observed)
     memory_basis: MemoryBasis = Field(
         MemoryBasis.REPORTED, description="Memory as the driver reports it, or as it is marketed."
     )

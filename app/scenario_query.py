@@ -20,6 +20,8 @@ MAX_VALUE = 400
 MAX_CONFIG = 20_000
 _FLAGS: Mapping[str, bool] = {"1": True, "0": False, "true": True, "false": False}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
+_SIZE = re.compile(r"(.*?)\s*([kmgt]i?)?b?", re.IGNORECASE)
+_STEPS = ("", "k", "m", "g", "t")
 _REAL = re.compile(r"[+-]?([0-9]{1,60}(\.[0-9]{0,60})?|\.[0-9]{1,60})([eE][+-]?[0-9]{1,3})?")
 
 
@@ -31,6 +33,7 @@ class Kind(Enum):
     REAL = "real"
     JSON = "json"
     FLAG = "flag"
+    BYTES = "bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +72,40 @@ FIELDS: tuple[QueryField, ...] = (
     QueryField("pp", "parallelism.pipeline", Kind.WHOLE),
     QueryField("ep", "parallelism.expert", Kind.WHOLE),
     QueryField("dp", "parallelism.data", Kind.WHOLE),
+    QueryField("dcp", "parallelism.decode_context", Kind.WHOLE),
     QueryField("engine", "engine.id", Kind.TEXT),
+    QueryField("under", "engine.underneath", Kind.TEXT, empty_is_null=True),
     QueryField("engine_version", "engine.version", Kind.TEXT, empty_is_null=True),
-    QueryField("util", "engine.memory_utilization", Kind.REAL),
+    QueryField("util", "engine.memory_utilization", Kind.REAL, empty_is_null=True),
     QueryField("max_len", "engine.max_model_len", Kind.WHOLE, empty_is_null=True),
     QueryField("max_seqs", "engine.max_num_seqs", Kind.WHOLE, empty_is_null=True),
-    QueryField("max_batched", "engine.max_batched_tokens", Kind.WHOLE),
+    QueryField("max_batched", "engine.max_batched_tokens", Kind.WHOLE, empty_is_null=True),
     QueryField("block", "engine.block_size", Kind.WHOLE, empty_is_null=True),
-    QueryField("pool", "engine.kv_pool_bytes", Kind.REAL, empty_is_null=True),
+    QueryField("prefix", "engine.prefix_caching", Kind.FLAG, empty_is_null=True),
+    QueryField("eager", "engine.enforce_eager", Kind.FLAG),
+    QueryField("seen", "engine.total_memory_bytes", Kind.BYTES, empty_is_null=True),
+    QueryField("loaded", "engine.weights_bytes", Kind.BYTES, empty_is_null=True),
+    QueryField("activation", "engine.activation_bytes", Kind.BYTES, empty_is_null=True),
+    QueryField("non_framework", "engine.non_framework_bytes", Kind.BYTES, empty_is_null=True),
+    QueryField("graphs", "engine.graph_bytes", Kind.BYTES, empty_is_null=True),
+    QueryField("pool", "engine.kv_pool_bytes", Kind.BYTES, empty_is_null=True),
     QueryField("prompt", "workload.prompt_tokens", Kind.WHOLE),
     QueryField("out", "workload.output_tokens", Kind.WHOLE),
     QueryField("batch", "workload.concurrency", Kind.WHOLE, empty_is_null=True),
     QueryField("hit", "workload.prefix_hit_rate", Kind.REAL),
     QueryField("ttft", "workload.slo_ttft_s", Kind.REAL, empty_is_null=True),
     QueryField("tpot", "workload.slo_tpot_s", Kind.REAL, empty_is_null=True),
+    QueryField("draft_tokens", "techniques.speculative.draft_tokens", Kind.WHOLE),
+    QueryField("draft", "techniques.speculative.draft.id", Kind.TEXT),
+    QueryField("draft_config", "techniques.speculative.draft.config", Kind.JSON),
+    QueryField("log_tokens", "observed.kv_tokens", Kind.WHOLE, empty_is_null=True),
+    QueryField("log_blocks", "observed.gpu_blocks", Kind.WHOLE, empty_is_null=True),
+    QueryField("log_concurrency", "observed.max_concurrency", Kind.REAL, empty_is_null=True),
     QueryField("basis", "memory_basis", Kind.TEXT),
 )
 BY_NAME: Mapping[str, QueryField] = {field.name: field for field in FIELDS}
+_LLM_D = "llm-d"
+_DRAFT, _DRAFT_CONFIG = "techniques.speculative.draft.id", "techniques.speculative.draft.config"
 _OF_A_CUSTOM_MODEL = ("model.config", "model.name", "model.quantization", "model.read_as", "model.architecture")
 # Where a refusal of a whole part is shown: at the field that opens it.
 _NAME_OF_PART = {
@@ -100,8 +120,9 @@ _NAME_BY_PATH = {field.path: field.name for field in FIELDS} | _NAME_OF_PART
 def scenario_document(items: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """The scenario document that query items stand for, to be validated as any posted one.
 
-    Names outside the table are left to the caller (`unknown_names`). `hw=custom` and `model=custom` choose the custom
-    fields; beside a catalog id they are kept out, so that a form may send them all.
+    Names outside the table are left to the caller (`unknown_names`). `hw=custom`, `model=custom` and `draft=custom`
+    choose the custom fields; beside a catalog id they are kept out, so that a form may send them all. So is `under`
+    beside an engine that runs nothing underneath.
 
     Raises:
         ScenarioError: a text that is no number or no JSON, or a name given twice; each at its path.
@@ -131,6 +152,8 @@ def scenario_document(items: Iterable[tuple[str, str]]) -> dict[str, Any]:
         document.setdefault("hardware", {}).setdefault("custom", {})  # so that each missing figure is asked for by name
     if values.get("model") == CUSTOM and not values.get("config") and not values.get("arch"):
         refusals.append(Refusal("model.config", "Paste the config.json of your model here."))
+    if values.get("draft") == CUSTOM and not values.get("draft_config"):
+        refusals.append(Refusal(_DRAFT_CONFIG, "Paste the config.json of the draft model here."))
     if refusals:
         raise ScenarioError(refusals)
     return document
@@ -145,6 +168,8 @@ def query_items(scenario: Scenario) -> list[tuple[str, str]]:
         if field.path == "model.id" and value is None:
             value = CUSTOM
         if field.path == "hardware.id" and value is None:
+            value = CUSTOM
+        if field.path == _DRAFT and value is None and _get(document, _DRAFT_CONFIG) is not None:
             value = CUSTOM
         if value is None:
             if field.empty_is_null:
@@ -169,9 +194,13 @@ def unknown_names(names: Iterable[str], besides: Sequence[str] = ()) -> list[str
 
 
 def _is_set_aside(field: QueryField, values: Mapping[str, str]) -> bool:
-    """True for the id "custom" itself, and for custom fields beside a catalog id."""
-    if field.path in ("model.id", "hardware.id"):
+    """True for the id "custom" itself, and for what belongs to another choice than the one that was made."""
+    if field.path in ("model.id", "hardware.id", _DRAFT):
         return values[field.name] == CUSTOM
+    if field.path == _DRAFT_CONFIG:
+        return values.get("draft", CUSTOM) != CUSTOM
+    if field.path == "engine.underneath":
+        return values[field.name] != "" and values.get("engine", _LLM_D) != _LLM_D
     if field.path in _OF_A_CUSTOM_MODEL:
         return values.get("model", CUSTOM) != CUSTOM
     if field.path.startswith("hardware.custom."):
@@ -195,9 +224,21 @@ def _read(field: QueryField, text: str) -> Any:
         if not _WHOLE.fullmatch(trimmed):
             raise ValueError("must be a whole number, written in digits.")
         return int(trimmed)
+    if field.kind is Kind.BYTES:
+        return _read_bytes(trimmed)
     if not _REAL.fullmatch(trimmed):
         raise ValueError("must be a number, such as 0.9 or 1e9.")
     return float(trimmed)
+
+
+def _read_bytes(text: str) -> float:
+    """Bytes, or a number with its unit: 46.8 GiB, 500 MB. Steps are of 1,024 where it has an i, else of 1,000."""
+    found = _SIZE.fullmatch(text)
+    number, unit = (found[1], (found[2] or "").lower()) if found else (text, "")
+    if not _REAL.fullmatch(number):
+        raise ValueError("must be bytes, such as 5e10, or a number with its unit, such as 46.8 GiB or 50 GB.")
+    base = 1024 if unit.endswith("i") else 1000
+    return float(number) * float(base ** _STEPS.index(unit[:1]))
 
 
 def _read_json(text: str) -> Any:
@@ -215,6 +256,15 @@ def _write(value: Any) -> str:
     if isinstance(value, float):
         return repr(value) if value != int(value) or abs(value) >= 1e16 else str(int(value))
     return str(value)
+
+
+def written_bytes(size: float) -> str:
+    """`size` as a person would type it: in GiB, MiB or GB where that gives back the very same bytes, else in bytes."""
+    for unit, scale in (("GiB", 2.0**30), ("MiB", 2.0**20), ("GB", 1e9)):
+        number = f"{size / scale:.6g}"
+        if size >= scale / 100 and "e" not in number and float(number) * scale == size:
+            return f"{number} {unit}"
+    return _write(size)
 
 
 def _put(document: dict[str, Any], path: str, value: Any) -> None:

@@ -101,8 +101,8 @@ def workload(
 
 
 def engine(memory_utilization: float = 0.9, **others: Any) -> Engine:
-    """A vLLM that may use nine tenths of the card."""
-    return Engine("vllm", memory_utilization, **others)
+    """An ideal engine that may use nine tenths of the card: nothing beside weights and cache, so hand-work is exact."""
+    return Engine("ideal", memory_utilization, **others)
 
 
 def deployment(**changes: Any) -> Deployment:
@@ -118,22 +118,31 @@ def deployment(**changes: Any) -> Deployment:
 
 
 def scenario_document(
-    model: str = "llama-3.1-8b", hardware: str | Mapping[str, Any] = "h100-sxm-80gb", **sections: Any
+    model: str | Mapping[str, Any] = "llama-3.1-8b",
+    hardware: str | Mapping[str, Any] = "h100-sxm-80gb",
+    **sections: Any,
 ) -> dict[str, Any]:
-    """The least that is posted for the reference case, and `sections` beside it; `hardware` is an id or the section."""
-    named = {"id": hardware} if isinstance(hardware, str) else dict(hardware)
-    return {"model": {"id": model}, "hardware": named, **sections}
+    """The least that is posted for the reference case, and `sections` beside it; an id stands for its section."""
+    return {"model": _named(model), "hardware": _named(hardware), **sections}
+
+
+def _named(part: str | Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": part} if isinstance(part, str) else dict(part)
 
 
 def scenario(
-    model: str = "llama-3.1-8b", hardware: str | Mapping[str, Any] = "h100-sxm-80gb", **sections: Any
+    model: str | Mapping[str, Any] = "llama-3.1-8b",
+    hardware: str | Mapping[str, Any] = "h100-sxm-80gb",
+    **sections: Any,
 ) -> Scenario:
     """The validated form of `scenario_document`."""
     return Scenario.model_validate(scenario_document(model, hardware, **sections))
 
 
 def answer_to(
-    model: str = "llama-3.1-8b", hardware: str | Mapping[str, Any] = "h100-sxm-80gb", **sections: Any
+    model: str | Mapping[str, Any] = "llama-3.1-8b",
+    hardware: str | Mapping[str, Any] = "h100-sxm-80gb",
+    **sections: Any,
 ) -> Answer:
     """The answer to `scenario`, from the shipped catalog."""
     return answer(scenario(model, hardware, **sections), shipped_catalog())

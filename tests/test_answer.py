@@ -39,7 +39,7 @@ def test_a_model_and_a_card_of_ones_own_have_no_rows() -> None:
     asked = scenario_document(hardware={"custom": custom_card()}) | {"model": {"config": TINY}}
     found = answer(Scenario.model_validate(asked), CATALOG)
     assert (found.model, found.accelerator) == (None, None)
-    assert [notice.code for notice in found.notices] == ["memory_not_reported", "ideal_engine"]
+    assert [notice.code for notice in found.notices] == ["memory_not_reported", "assumed_overheads"]
 
 
 def test_the_same_question_has_the_same_answer() -> None:
@@ -83,7 +83,8 @@ def test_thin_sources_announcements_and_caveats_are_told(hardware: str) -> None:
     assert ("announced_hardware" in codes) is (record.status is Status.ANNOUNCED)
     assert codes.count("hardware_caveat") == len(record.caveats)
     assert ("memory_not_reported" in codes) is (record.memory.reported_mib is None)
-    assert codes.count("ideal_engine") == 1
+    assert "ideal_engine" not in codes
+    assert notices(hardware, engine={"id": "ideal"}).count("ideal_engine") == 1
 
 
 @pytest.mark.parametrize("model", CATALOG.models)
@@ -158,8 +159,13 @@ def test_several_gpus_are_told_what_their_link_means() -> None:
 
 
 def test_the_working_of_one_gpu_of_several_has_a_symbol_of_its_own() -> None:
-    found = answer_to("deepseek-v3", "h200-sxm", parallelism={"tensor": 8}).evaluation.explanations
-    by_id = {explanation.id: explanation for explanation in found}
-    assert "KV_gpu" in by_id["memory.max_concurrency"].formula
-    assert "KV_sequence" in by_id["memory.kv_bytes_per_token"].formula
-    assert by_id["memory.gpu_bytes_per_sequence"].formula == "L × (r + p) × b × c"
+    for engine, one, fitting in (
+        ("ideal", "L × (r + p) × b × c", "⌊pool ÷ KV_one⌋"),
+        ("vllm", "(⌈c ÷ n⌉) × b", "⌊⌊pool ÷ b⌋ ÷ D⌋"),
+        ("sglang", "c × b", "min(slots, ⌊T ÷ c⌋)"),
+    ):
+        found = answer_to("deepseek-v3", "h200-sxm", parallelism={"tensor": 8}, engine={"id": engine}).evaluation
+        by_id = {explanation.id: explanation for explanation in found.explanations}
+        assert by_id["memory.gpu_bytes_per_sequence"].formula == one
+        assert by_id["memory.max_concurrency"].formula == f"min({fitting}, most)"
+        assert "KV_sequence" in by_id["memory.kv_bytes_per_token"].formula

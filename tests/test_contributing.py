@@ -13,6 +13,7 @@ from app.calc.kv_cache import kv_bytes_per_sequence
 from app.calc.layers.parts import Mixer
 from app.calc.layers.registry import MIXERS
 from app.calc.measure import measure
+from app.calc.split import Split
 from app.catalog import rows
 from app.catalog.models import load_models
 from tests.factories import deployment
@@ -64,7 +65,7 @@ def test_a_row_may_name_the_new_kind_and_everything_is_computed(retention: type[
     state = 2 * 4 * 8 * 8 * 4  # layers, heads, matrix of 8 × 8, four bytes
     assert kv_bytes_per_sequence(record.architecture, 1000, Dtype.BF16) == state
     whole = measure(deployment(architecture=record.architecture))
-    half = measure(deployment(architecture=record.architecture, tensor_parallel=2))
+    half = measure(deployment(architecture=record.architecture, split=Split(2)))
     assert whole.decode.ceiling_s > 0
     assert half.memory.gpu_bytes_per_sequence == state / 2
     assert "retention" in record.architecture.attention_kind

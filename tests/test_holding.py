@@ -9,23 +9,30 @@ from app.answer import answer
 from app.calc.accelerator import Accelerator, MemoryBasis
 from app.calc.deployment import Deployment, Engine, Precision, Workload
 from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.engines.vllm import VllmPolicy
+from app.calc.kv_cache import kv_bytes_per_sequence
 from app.calc.memory import memory
+from app.calc.parameters import count_parameters, weight_bytes
+from app.calc.split import Split
+from app.calc.units import GIB
 from app.calc.weight_plan import WeightPlan, convention
+from app.catalog.engine_defaults import is_latent, usual_batch
 from app.catalog.models import ModelRecord
-from app.holding import CONTEXT_TOKENS, GPU_COUNTS, KV_CACHE, MEMORY_UTILIZATION, Holding, Load, loads
+from app.holding import CONTEXT_TOKENS, ENGINE, GPU_COUNTS, KV_CACHE, MEMORY_UTILIZATION, Holding, Load, loads
 from app.scenario import Scenario
-from tests.factories import h100_sxm, scenario_document, shipped_catalog
+from tests.factories import scenario_document, shipped_catalog
 
 CATALOG = shipped_catalog()
 MODELS = CATALOG.models
 EACH = pytest.mark.parametrize("id_", MODELS)
 CARDS = [CATALOG.devices[id_] for id_ in ("h100-sxm-80gb", "b200-sxm", "rtx-4090", "mi300x")]
+USUAL = CATALOG.engines[ENGINE]
 LOADS: dict[str, tuple[Load, ...]] = {}
 
 
 def loads_of(id_: str) -> tuple[Load, ...]:
     if id_ not in LOADS:
-        LOADS[id_] = loads(CATALOG.architectures[id_], CATALOG.plans[id_])
+        LOADS[id_] = loads(CATALOG.architectures[id_], CATALOG.plans[id_], USUAL)
     return LOADS[id_]
 
 
@@ -36,13 +43,21 @@ def plan_of(record: ModelRecord, load: Load) -> WeightPlan:
 
 def deployed(record: ModelRecord, load: Load, device: Accelerator, gpus: int) -> Deployment:
     """The deployment that a workbench makes of the same question."""
+    step, sequences = usual_batch(USUAL, USUAL.release(None), device)
     return Deployment(
         architecture=record.architecture,
         accelerator=device,
         precision=Precision(plan_of(record, load), KV_CACHE, Dtype.BF16),
-        engine=Engine("vllm", MEMORY_UTILIZATION),
+        engine=Engine(
+            ENGINE,
+            MEMORY_UTILIZATION,
+            USUAL.make_policy(None),
+            step_tokens=step,
+            profiled_seqs=sequences,
+            block_tokens=USUAL.latent_block_tokens if is_latent(record.architecture) else USUAL.block_tokens,
+        ),
         workload=Workload(load.tokens - 1, 1, None),
-        tensor_parallel=gpus,
+        split=Split(gpus),
     )
 
 
@@ -55,7 +70,9 @@ def test_users_are_those_of_the_memory_of_that_deployment(id_: str) -> None:
                 held = memory(deployed(record, load, device, share.gpus))
                 assert share.users(device) == held.max_concurrency
                 assert share.weight_bytes == held.per_gpu.weights_bytes
-                assert share.sequence_bytes == held.gpu_bytes_per_sequence
+            part = record.architecture.split(Split(share.gpus))
+            assert share.sequence_bytes == kv_bytes_per_sequence(part, load.tokens, KV_CACHE)
+        assert load.weight_bytes == weight_bytes(count_parameters(record.architecture), plan_of(record, load))
 
 
 @EACH
@@ -107,9 +124,17 @@ def test_the_worked_number() -> None:
     (shipped, *_) = loads_of("llama-3.1-8b")
     assert shipped.weight_bytes == 16_060_522_496
     assert shipped.shares[0].sequence_bytes == 8_192 * 131_072
-    assert shipped.on_one(h100_sxm()) == Holding(1, 56)
-    budget = 0.9 * h100_sxm().memory_bytes(MemoryBasis.REPORTED)
-    assert (budget - 16_060_522_496) // (8_192 * 131_072) == 56
+    card, policy = CATALOG.devices["h100-sxm-80gb"], USUAL.make_policy(None)
+    assert isinstance(policy, VllmPolicy)
+    laws = policy.laws
+    assert laws.graphs is not None
+    # 1,024 sequences are sampled after a step of 8,192 tokens, as on every card of 70 GiB and more.
+    peak = 1024 * 128_256 * policy.release.logit_bytes + 1.28 * 8192 * 4096 * 2
+    alone = laws.alone.fixed_gib + laws.alone.per_gpu_gib
+    needed = laws.activation.interval(peak).mid + (alone + laws.graphs.fixed_gib) * GIB
+    pool = 0.9 * card.seen_bytes(MemoryBasis.REPORTED) - 16_060_522_496 - needed
+    blocks = pool // (16 * 131_072)
+    assert shipped.on_one(card) == Holding(1, int(blocks) // (8_192 // 16))
 
 
 def test_a_model_whose_heads_do_not_divide_is_not_spread_so_far() -> None:

@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 
 from app.calc.accelerator import MemoryBasis
+from app.calc.deployment import Observed
 from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.engines.parts import Draft, Given
+from app.calc.split import Split
 from app.refusal import Refusal, ScenarioError
 from app.resolve import Resolved, resolve
 from app.scenario import Scenario
@@ -36,7 +39,26 @@ def test_ids_become_the_facts_of_the_catalog() -> None:
 
 def test_every_field_that_is_computed_arrives() -> None:
     found = resolved(
-        engine={"id": "sglang", "memory_utilization": 0.8, "max_model_len": 7, "max_num_seqs": 6, "kv_pool_bytes": 5e9},
+        engine={
+            "id": "sglang",
+            "memory_utilization": 0.8,
+            "max_model_len": 7,
+            "max_num_seqs": 6,
+            "max_batched_tokens": 5,
+            "block_size": 4,
+            "prefix_caching": False,
+            "enforce_eager": True,
+            "total_memory_bytes": 9e10,
+            "weights_bytes": 8e10,
+            "activation_bytes": 7e9,
+            "non_framework_bytes": 6e9,
+            "graph_bytes": 4e9,
+            "kv_pool_bytes": 5e9,
+        },
+        parallelism={"tensor": 16, "pipeline": 2, "data": 3, "decode_context": 2},
+        hardware={"id": "h100-sxm-80gb", "count": 192},
+        techniques={"speculative": {"draft_tokens": 3, "draft": {"id": "llama-3.2-1b"}}},
+        observed={"kv_tokens": 1, "gpu_blocks": 2, "max_concurrency": 3.5},
         workload={
             "prompt_tokens": 11,
             "output_tokens": 12,
@@ -49,7 +71,14 @@ def test_every_field_that_is_computed_arrives() -> None:
     ).deployment
     engine, work = found.engine, found.workload
     assert (engine.id, engine.memory_utilization, engine.max_model_len) == ("sglang", 0.8, 7)
-    assert (engine.max_num_seqs, engine.kv_pool_bytes) == (6, 5e9)
+    assert (engine.max_num_seqs, engine.step_tokens, engine.block_tokens, engine.draft_tokens) == (6, 5, 4, 3)
+    assert (engine.prefix_caching, engine.is_eager) == (False, True)
+    assert engine.given == Given(9e10, 8e10, 7e9, 6e9, 4e9, 5e9)
+    assert (found.split, found.replicas, found.gpus) == (Split(16, 2, 3, 1, 2), 2, 192)
+    assert found.draft == Draft(
+        shipped_catalog().architectures["llama-3.2-1b"], shipped_catalog().plans["llama-3.2-1b"]
+    )
+    assert found.observed == Observed(1, 2, 3.5)
     assert (work.prompt_tokens, work.output_tokens, work.concurrency) == (11, 12, None)
     assert (work.prefix_hit_rate, work.slo_ttft_s, work.slo_tpot_s) == (0.25, 0.5, 0.05)
     assert found.memory_basis is MemoryBasis.MARKETED
@@ -103,28 +132,88 @@ def test_what_resembles_nothing_gets_no_suggestion() -> None:
     assert refusals(model="zzzzzz") == {"model.id": "There is no model 'zzzzzz' in the catalog."}
 
 
-@pytest.mark.parametrize("key", ["pipeline", "expert", "data"])
-def test_other_kinds_of_parallelism_are_refused(key: str) -> None:
-    assert refusals(parallelism={key: 2}) == {
-        f"parallelism.{key}": "only 1 is computed; GPUs share a model by tensor parallelism."
-    }
+@pytest.mark.parametrize(
+    ("model", "parallelism", "path", "message"),
+    [
+        ("llama-3.1-8b", {"pipeline": 33}, "pipeline", "32 layers cannot be cut into 33 pipeline stages."),
+        ("llama-3.1-8b", {"tensor": 2, "expert": 2}, "expert", "Llama-3.1-8B has no experts to share out."),
+        ("qwen3-30b-a3b", {"tensor": 4, "expert": 3}, "expert", "3 expert groups do not divide 4 GPUs of a stage."),
+        ("qwen3-30b-a3b", {"tensor": 2, "data": 2, "expert": 8}, "expert", "8 expert groups do not divide 4 GPUs"),
+        (
+            "llama-3.1-8b",
+            {"tensor": 4, "decode_context": 3},
+            "decode_context",
+            "3 context ranks do not divide 4 tensor",
+        ),
+        ("llama-3.1-8b", {"data": 4, "decode_context": 2}, "decode_context", "2 context ranks do not divide 1 tensor"),
+        (
+            "llama-3.1-8b",
+            {"tensor": 8, "decode_context": 8},
+            "decode_context",
+            "8 context ranks share out copies of a cache, and 8 tensor ranks hold the keys and values of",
+        ),
+        ("gpt-oss-120b", {"tensor": 16, "decode_context": 4}, "decode_context", "4 context ranks share out copies"),
+    ],
+)
+def test_a_split_that_does_not_divide_is_refused_by_name(
+    model: str, parallelism: dict[str, int], path: str, message: str
+) -> None:
+    ((found, told),) = refusals(model=model, parallelism=parallelism).items()
+    assert found == f"parallelism.{path}"
+    assert told.startswith(message)
 
 
-def test_a_count_is_that_of_one_replica_and_is_written_out() -> None:
+def test_several_splits_that_do_not_divide_are_told_together() -> None:
+    found = refusals(parallelism={"tensor": 3, "expert": 2, "decode_context": 2, "pipeline": 40})
+    assert set(found) == {f"parallelism.{key}" for key in ("expert", "decode_context", "pipeline")}
+
+
+def test_more_gpus_in_a_replica_than_are_computed_are_refused() -> None:
+    found = refusals(parallelism={"tensor": 1024, "pipeline": 1024})
+    assert found == {"parallelism": "1,048,576 GPUs in a replica are more than are computed."}
+
+
+def test_a_draft_model_must_be_known_divide_and_be_the_only_one_to_guess() -> None:
+    def guessing(draft: dict[str, Any], **sections: Any) -> dict[str, str]:
+        return refusals(techniques={"speculative": {"draft_tokens": 2, "draft": draft}}, **sections)
+
+    assert set(guessing({"id": "nothing"})) == {"techniques.speculative.draft.id"}
+    assert set(guessing({"config": {"model_type": "llama"}})) == {"techniques.speculative.draft.config.hidden_size"}
+    undivided = guessing({"id": "qwen2.5-0.5b"}, parallelism={"tensor": 4})
+    assert undivided == {"techniques.speculative.draft": "Qwen2.5-0.5B: 14 attention heads do not divide among 4 GPUs."}
+    document = scenario_document("deepseek-v3")
+    document["model"]["mtp"] = True
+    document["techniques"] = {"speculative": {"draft_tokens": 2, "draft": {"id": "qwen3-0.6b"}}}
+    with pytest.raises(ScenarioError) as caught:
+        resolve(Scenario.model_validate(document), shipped_catalog())
+    assert [refusal.path for refusal in caught.value.refusals] == ["techniques.speculative.draft"]
+
+
+def test_a_count_left_out_is_that_of_one_replica_and_is_written_out() -> None:
     assert resolved().scenario.hardware.count == 1
     assert resolved(parallelism={"tensor": 8}).scenario.hardware.count == 8
+    assert resolved(parallelism={"tensor": 4, "pipeline": 2, "data": 3}).scenario.hardware.count == 24
     given = resolved(hardware={"id": "h100-sxm-80gb", "count": 8}, parallelism={"tensor": 8})
-    assert given.deployment.tensor_parallel == 8
-    assert set(refusals(hardware={"id": "h100-sxm-80gb", "count": 8})) == {"hardware.count"}
-    assert set(refusals(hardware={"custom": custom_card(), "count": 8})) == {"hardware.count"}
+    assert (given.deployment.split, given.deployment.replicas) == (Split(8), 1)
+
+
+def test_a_count_is_whole_replicas() -> None:
+    many = resolved(hardware={"id": "h100-sxm-80gb", "count": 24}, parallelism={"tensor": 4, "data": 2})
+    assert (many.deployment.replicas, many.deployment.gpus, many.scenario.hardware.count) == (3, 24, 24)
+    alone = resolved(hardware={"custom": custom_card(), "count": 8})
+    assert (alone.deployment.replicas, alone.deployment.split.gpus) == (8, 1)
+    assert refusals(hardware={"id": "h100-sxm-80gb", "count": 6}, parallelism={"tensor": 4, "pipeline": 1}) == {
+        "hardware.count": "6 GPUs are no whole number of replicas of 4 (4 tensor × 1 pipeline × 1 data)."
+    }
+    assert set(refusals(hardware={"id": "h100-sxm-80gb", "count": 4}, parallelism={"tensor": 8})) == {"hardware.count"}
 
 
 def test_heads_that_do_not_divide_are_refused_by_name() -> None:
     assert refusals(parallelism={"tensor": 3}) == {
         "parallelism.tensor": "32 attention heads do not divide among 3 GPUs."
     }
-    assert refusals(model="qwen3-30b-a3b", parallelism={"tensor": 8, "pipeline": 1}, engine={"block_size": 1}) == {
-        "engine.block_size": "is not computed: the ideal engine has pages of one token. Leave it out."
+    assert refusals(model="qwen2.5-7b", parallelism={"tensor": 8, "pipeline": 2}) == {
+        "parallelism.tensor": "28 attention heads do not divide among 8 GPUs."
     }
 
 
@@ -157,27 +246,14 @@ def test_multi_token_prediction_is_loaded_where_there_is_any() -> None:
     assert caught.value.refusals == (Refusal("model.mtp", "Llama-3.1-8B has no multi-token-prediction layers."),)
 
 
-def test_a_block_size_is_refused_and_not_ignored() -> None:
-    assert set(refusals(engine={"block_size": 16})) == {"engine.block_size"}
-
-
 def test_all_refusals_are_told_together_at_their_paths() -> None:
     found = refusals(
         model="nothing",
         hardware={"id": "nowhere", "count": 4},
-        engine={"id": "nobody", "block_size": 16},
-        parallelism={"tensor": 2, "pipeline": 2, "expert": 2, "data": 2},
+        engine={"id": "nobody"},
+        techniques={"speculative": {"draft_tokens": 2, "draft": {"id": "none"}}},
     )
-    assert set(found) == {
-        "model.id",
-        "hardware.id",
-        "hardware.count",
-        "engine.id",
-        "engine.block_size",
-        "parallelism.pipeline",
-        "parallelism.expert",
-        "parallelism.data",
-    }
+    assert set(found) == {"model.id", "hardware.id", "engine.id", "techniques.speculative.draft.id"}
 
 
 def test_a_rate_is_judged_as_soon_as_the_card_is_known() -> None:

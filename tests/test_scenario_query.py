@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from app.calc.dtypes import Dtype
 from app.refusal import ScenarioError
@@ -18,12 +19,30 @@ from app.scenario_query import (
     query_items,
     scenario_document,
     unknown_names,
+    written_bytes,
 )
 from tests.api.strategies import Document, documents
 from tests.factories import custom_card, scenario
 
 REFERENCE = [("model", "llama-3.1-8b"), ("hw", "h100-sxm-80gb")]
-NULLABLE = {"count", "w", "compute", "engine_version", "max_len", "max_seqs", "block", "pool", "batch", "ttft", "tpot"}
+NULL_OF_THE_ENGINE = {
+    "under": "underneath",
+    "engine_version": "version",
+    "util": "memory_utilization",
+    "max_len": "max_model_len",
+    "max_seqs": "max_num_seqs",
+    "max_batched": "max_batched_tokens",
+    "block": "block_size",
+    "prefix": "prefix_caching",
+    "seen": "total_memory_bytes",
+    "loaded": "weights_bytes",
+    "activation": "activation_bytes",
+    "non_framework": "non_framework_bytes",
+    "graphs": "graph_bytes",
+    "pool": "kv_pool_bytes",
+}
+OBSERVED = {"log_tokens": "kv_tokens", "log_blocks": "gpu_blocks", "log_concurrency": "max_concurrency"}
+NULLABLE = {"count", "w", "compute", "batch", "ttft", "tpot", *NULL_OF_THE_ENGINE, *OBSERVED}
 
 
 def refusals(items: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -67,8 +86,10 @@ def test_every_leaf_of_a_scenario_has_one_name() -> None:
 
     full = scenario(hardware={"custom": custom_card()}).document()
     full["hardware"]["custom"]["dense_tflops"] = dict.fromkeys(Dtype, 1.0)
+    speculative = {"draft_tokens", "draft.id", "draft.config"}
     assert {field.path for field in FIELDS} == {path for path in leaves(full) if not path.startswith("techniques.")} | {
-        "model.config"
+        "model.config",
+        *(f"techniques.speculative.{leaf}" for leaf in speculative),
     }
     assert len(BY_NAME) == len(FIELDS)
     assert all(name_of(field.path) == field.name for field in FIELDS)
@@ -83,7 +104,8 @@ def test_empty_means_null_only_where_the_table_says() -> None:
         "model": {"id": "llama-3.1-8b"},
         "hardware": {"id": "h100-sxm-80gb", "count": None},
         "precision": {"weights": None, "compute": None},
-        "engine": dict.fromkeys(("version", "max_model_len", "max_num_seqs", "block_size", "kv_pool_bytes")),
+        "engine": dict.fromkeys(NULL_OF_THE_ENGINE.values()),
+        "observed": dict.fromkeys(OBSERVED.values()),
         "workload": dict.fromkeys(("concurrency", "slo_ttft_s", "slo_tpot_s")),
     }
     assert Scenario.model_validate(document).workload.concurrency is None
@@ -200,3 +222,63 @@ def test_names_that_nothing_reads() -> None:
 def test_a_number_comes_back_to_the_last_bit(value: float) -> None:
     asked = scenario(engine={"kv_pool_bytes": value})
     assert Scenario.model_validate(scenario_document(query_items(asked))) == asked
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("46.8 GiB", 46.8 * 2**30),
+        ("512MiB", 2.0**29),
+        ("50 gb", 5e10),
+        ("5e10", 5e10),
+        ("3 TB", 3e12),
+        ("12 B", 12.0),
+        (" 1.5 KiB ", 1536.0),
+    ],
+)
+def test_sizes_may_have_a_unit(text: str, size: float) -> None:
+    document = scenario_document([*REFERENCE, ("activation", text)])
+    assert document["engine"]["activation_bytes"] == size
+
+
+@pytest.mark.parametrize("text", ["GiB", "4 PB", "4 Gibs", "0x10 B", "1,5 GiB", "nan GiB", "--1 MB", "4 G iB"])
+def test_what_is_no_size(text: str) -> None:
+    ((path, message),) = refusals([*REFERENCE, ("graphs", text)])
+    assert path == "engine.graph_bytes"
+    assert "46.8 GiB" in message
+
+
+@given(st.floats(min_value=0, max_value=1e15, allow_nan=False))
+def test_a_size_as_it_is_written_for_people_is_the_very_same(size: float) -> None:
+    document = scenario_document([*REFERENCE, ("graphs", written_bytes(size))])
+    assert document["engine"]["graph_bytes"] == size
+
+
+def test_sizes_are_written_as_people_type_them() -> None:
+    assert [written_bytes(size) for size in (46.8 * 2**30, 2.0**29, 5e10, 12.0, 85_520_809_984.0)] == [
+        "46.8 GiB",
+        "0.5 GiB",
+        "50 GB",
+        "12",
+        "81559 MiB",
+    ]
+
+
+def test_what_runs_underneath_is_kept_out_beside_an_engine_that_runs_by_itself() -> None:
+    assert "underneath" not in scenario_document([*REFERENCE, ("engine", "vllm"), ("under", "sglang")])["engine"]
+    assert scenario_document([*REFERENCE, ("engine", "llm-d"), ("under", "sglang")])["engine"]["underneath"] == "sglang"
+
+
+def test_a_draft_of_ones_own_is_chosen_as_a_model_is() -> None:
+    config = '{"model_type":"llama"}'
+    given_tokens = [*REFERENCE, ("draft_tokens", "3"), ("draft_config", config)]
+    own = {"draft_tokens": 3, "draft": {"config": {"model_type": "llama"}}}
+    for items in (given_tokens, [*given_tokens, ("draft", "custom")]):
+        assert scenario_document(items)["techniques"]["speculative"] == own
+    named = scenario_document([*given_tokens, ("draft", "llama-3.2-1b")])
+    assert named["techniques"]["speculative"]["draft"] == {"id": "llama-3.2-1b"}
+    none = scenario_document([*given_tokens, ("draft", "")])
+    assert none["techniques"]["speculative"] == {"draft_tokens": 3}
+    asked = scenario(techniques={"speculative": own})
+    assert dict(query_items(asked))["draft"] == "custom"
+    assert refusals([*REFERENCE, ("draft", "custom"), ("draft_tokens", "3")])[0][0].endswith("draft.config")

@@ -38,7 +38,7 @@ async def evaluate(scenario: Annotated[Scenario, Body(examples=[EXAMPLE])], cata
 async def evaluate_query(request: Request, catalog: CatalogDep) -> Response:
     """The same by the query string of the workbench: put a page's query behind this address to get its numbers."""
     items = items_of(request.query_params)
-    refuse_unknown(items, besides=("units",))
+    refuse_unknown(items, besides=("units", "undo"))
     return JsonResponse(document(answer_from(items, catalog)))
 
 

@@ -98,7 +98,10 @@ def _held_by(facts: ModelFacts, shelf: ModelShelf) -> dict[str, Any]:
             {
                 "format": load.weights,
                 "weight_bytes": load.weight_bytes,
-                "per_gpu": plain(load.shares),
+                "per_gpu": [
+                    {"gpus": share.gpus, "weight_bytes": share.weight_bytes, "sequence_bytes": share.sequence_bytes}
+                    for share in load.shares
+                ],
                 "accelerators": {id_: plain(load.fewest(device)) for id_, device in shelf.catalog.devices.items()},
             }
             for load in facts.loads

@@ -52,7 +52,7 @@ class RuleOfThumb(BaseModel):
 
 
 class PerGpuMemory(BaseModel):
-    """Bytes of one GPU; the parts sum to the capacity."""
+    """Bytes of one GPU; the parts sum to the capacity. Overhead: driver, non-framework memory, graphs."""
 
     capacity_bytes: float
     weights_bytes: float
@@ -62,19 +62,67 @@ class PerGpuMemory(BaseModel):
     free_bytes: float = Field(description="Outside the engine's share; negative where the weights exceed the card.")
 
 
+class Sides(BaseModel):
+    """A figure that is assumed: in eight cases of ten between low and high."""
+
+    low: float
+    mid: float
+    high: float
+
+
+class Overhead(BaseModel):
+    """What takes memory beside weights and cache."""
+
+    part: Literal["driver", "activation", "non_framework", "graphs"]
+    bytes: Sides
+    given: bool = Field(description="Given with the scenario, or assumed.")
+    charged: bool = Field(description="Whether it comes out of the engine's share.")
+    evidence: str
+
+
+class LogLine(BaseModel):
+    """What the engine prints of its cache when it starts."""
+
+    id: str
+    label: str
+    value: float
+    unit: str
+    text: str
+
+
+class Stage(BaseModel):
+    """One GPU of a pipeline stage; those of a stage are alike."""
+
+    stage: int
+    layers: int
+    tightest: bool
+    weights_bytes: float
+    kv_pool_bytes: float = Field(description="Negative: so much is missing.")
+    overhead_bytes: float
+    block_bytes: float
+
+
 class Memory(BaseModel):
-    """What fits, for an ideal engine."""
+    """What fits, by the rules of the scenario's engine; of the tightest GPU."""
 
     per_gpu: PerGpuMemory
     kv_bytes_per_sequence: float = Field(description="At prompt + output tokens.")
     kv_bytes_per_token: float = Field(description="That, divided by the tokens.")
     state_bytes_per_sequence: float = Field(description="Of it, what recurrent layers keep whatever the length.")
     gpu_bytes_per_sequence: float = Field(description="What one GPU holds of a sequence, copies included.")
-    kv_pool_tokens: int
-    max_concurrency: int = Field(description="Sequences that fit at full length.")
+    kv_pool_tokens: int = Field(description="As the engine's log counts them, of one data-parallel rank.")
+    max_concurrency: int = Field(description="Sequences that fit at full length, on all replicas.")
     max_context_tokens: int = Field(description="Longest sequence at the scenario's concurrency, by memory alone.")
     budget_bytes: float = Field(description="The engine's share of the card.")
-    needed_bytes: float = Field(description="Weights and all running sequences at full length.")
+    needed_bytes: float = Field(description="What is held back, weights, and all running sequences at full length.")
+    seen_bytes: float = Field(description="The card's memory as the engine sees it.")
+    held_back_bytes: float = Field(description="What neither weights nor cache may use of the engine's share.")
+    kv_pool_interval_bytes: Sides
+    kv_pool_tokens_interval: Sides
+    max_concurrency_interval: Sides
+    overheads: list[Overhead]
+    log_lines: list[LogLine]
+    stages: list[Stage]
 
 
 class Phase(BaseModel):
@@ -181,6 +229,19 @@ class Notice(BaseModel):
     message: str
 
 
+class ComparedLine(BaseModel):
+    """A figure that was given or observed, beside what the scenario alone predicts."""
+
+    id: str
+    label: str
+    logged: float
+    predicted: Sides
+    unit: str
+    difference: float | None = Field(description="Predicted ÷ logged − 1.")
+    inside: bool
+    reason: str
+
+
 class Evaluation(BaseModel):
     """Every number of one scenario. SI units: seconds, bytes, FLOP. GB is 10^9 bytes."""
 
@@ -198,6 +259,7 @@ class Evaluation(BaseModel):
     levers: list[Lever]
     explanations: list[Explanation]
     warnings: list[Notice]
+    comparison: list[ComparedLine] = Field(description="Empty where nothing was measured or observed.")
 
 
 class BatchRequest(BaseModel):

@@ -24,9 +24,17 @@ class UnknownPeakError(ValueError):
         super().__init__(f"{accelerator} has no published dense {dtype} rate; known rates: {names}.")
 
 
+FABRIC_BYTES_PER_S = 1.2e11
+"""One-way rate from which a link between cards is a fabric; buses and bridges stay below."""
+
+
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One device as software schedules it. Rates are dense, vendor peak, SI units; links are one-way."""
+    """One device as software schedules it. Rates are dense, vendor peak, SI units; links are one-way.
+
+    `memory_seen_bytes` is what an engine sees of the reported memory: the driver keeps a part. `shares_memory`: it is
+    the machine's own, which other programs use too.
+    """
 
     id: str
     name: str
@@ -37,6 +45,13 @@ class Accelerator:
     tdp_w: float | None = None
     price_usd_per_hour: float | None = None
     link_bytes_per_s_one_way: float | None = None
+    memory_seen_bytes: float | None = None
+    shares_memory: bool = False
+
+    @property
+    def is_bus_linked(self) -> bool:
+        """True where peers reach each other over the machine's bus or a bridge, and not over a fabric."""
+        return 0 < (self.link_bytes_per_s_one_way or 0) < FABRIC_BYTES_PER_S
 
     def memory_bytes(self, basis: MemoryBasis) -> float:
         """Usable memory in bytes.
@@ -47,6 +62,12 @@ class Accelerator:
         if basis is MemoryBasis.REPORTED and self.memory_reported_bytes is not None:
             return self.memory_reported_bytes
         return self.memory_marketed_bytes
+
+    def seen_bytes(self, basis: MemoryBasis) -> float:
+        """What an engine sees: less than the driver reports. Worked number: 79.18 GiB of an H100's 81,559 MiB."""
+        if basis is MemoryBasis.REPORTED and self.memory_seen_bytes is not None:
+            return self.memory_seen_bytes
+        return self.memory_bytes(basis)
 
     def peak(self, dtype: Dtype) -> float:
         """Dense matrix rate in FLOP/s (or integer operations a second) for `dtype`.

@@ -1,16 +1,16 @@
 """What is evaluated: a model on an accelerator, in a precision, under an engine and a workload. Facts only, no ids."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from app.calc.accelerator import Accelerator, MemoryBasis
 from app.calc.architecture import Architecture
 from app.calc.dtypes import Dtype, WeightLayout
+from app.calc.engines.ideal import IdealPolicy
+from app.calc.engines.parts import NOTHING_GIVEN, Draft, Given, Policy
 from app.calc.layers.parts import WeightGroup
+from app.calc.split import ONE_GPU, Split
 from app.calc.weight_plan import WeightPlan
-
-MOST_CONCURRENT = 1_000_000
-"""Largest concurrency a scenario may ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,23 @@ class Precision:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The engine's share of a card. `kv_pool_bytes` is a measured pool of one GPU and beats the computed one."""
+    """The engine, its rules for memory, and its settings; what is `given` was measured and beats what is assumed.
+
+    `max_model_len` None is the model's own limit. `max_num_seqs` is that of one data-parallel rank; None sets none.
+    """
 
     id: str
     memory_utilization: float
+    policy: Policy = field(default_factory=IdealPolicy)
     max_model_len: int | None = None
     max_num_seqs: int | None = None
-    kv_pool_bytes: float | None = None
+    profiled_seqs: int = 256
+    step_tokens: int = 8192
+    block_tokens: int = 16
+    prefix_caching: bool = True
+    is_eager: bool = False
+    draft_tokens: int = 0
+    given: Given = NOTHING_GIVEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +71,25 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
+class Observed:
+    """What an engine's log says came out; it stands beside the prediction and changes nothing."""
+
+    kv_tokens: int | None = None
+    gpu_blocks: int | None = None
+    max_concurrency: float | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """True where nothing was observed."""
+        return self.kv_tokens is None and self.gpu_blocks is None and self.max_concurrency is None
+
+
+NOTHING_OBSERVED = Observed()
+
+
+@dataclass(frozen=True, slots=True)
 class Deployment:
-    """Everything one evaluation reads. `tensor_parallel` GPUs share each layer: one replica of the model."""
+    """Everything one evaluation reads: `replicas` of a model that is `split` over GPUs, all alike."""
 
     architecture: Architecture
     accelerator: Accelerator
@@ -70,12 +97,25 @@ class Deployment:
     engine: Engine
     workload: Workload
     memory_basis: MemoryBasis = MemoryBasis.REPORTED
-    tensor_parallel: int = 1
+    split: Split = ONE_GPU
+    replicas: int = 1
+    draft: Draft | None = None
+    observed: Observed = NOTHING_OBSERVED
+
+    @property
+    def gpus(self) -> int:
+        """All GPUs: replicas × tensor × pipeline × data."""
+        return self.replicas * self.split.gpus
 
     @property
     def rank_architecture(self) -> Architecture:
-        """The part of the model that one GPU holds."""
-        return _rank(self.architecture, self.tensor_parallel)
+        """The part of the model that one GPU of each stage holds, all stages in a row."""
+        return _rank(self.architecture, self.split)
+
+    @property
+    def max_model_len(self) -> int:
+        """The longest sequence served: as set, or what the model was made for, or the workload's."""
+        return self.engine.max_model_len or self.architecture.max_position or self.workload.total_tokens
 
     @property
     def head_layout(self) -> WeightLayout:
@@ -119,6 +159,6 @@ class Deployment:
 
 
 @lru_cache(maxsize=256)
-def _rank(architecture: Architecture, ranks: int) -> Architecture:
+def _rank(architecture: Architecture, split: Split) -> Architecture:
     """Split once, not in every formula."""
-    return architecture.split(ranks)
+    return architecture.split(split)

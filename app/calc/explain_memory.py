@@ -1,16 +1,20 @@
 """The working of the memory numbers."""
 
+import re
+
 from app.calc.architecture import Architecture
 from app.calc.deployment import Deployment
+from app.calc.deployment_limits import MOST_CONCURRENT
 from app.calc.dtypes import WeightLayout
-from app.calc.explanation import SYMBOL, Explanation, Term
+from app.calc.engines.parts import Part
+from app.calc.explanation import SYMBOL, Explanation, Term, Working
 from app.calc.kv_cache import cache_shape
 from app.calc.measure import Measures
-from app.calc.parameters import count_parameters
+from app.calc.memory import printed_length
+from app.calc.parameters import count_parameters, weight_bytes
 
 _SHAPES = "Shapes of the model's tensors; notes on the model in the catalog"
 _KV_SHAPES = "Shapes of the keys and values; agrees with engine start-up logs to 0.02 % (median of 35)"
-_IDEAL = "Ideal engine: nothing for activations, graphs or fragmentation"
 
 
 def explain_memory(deployment: Deployment, measures: Measures) -> list[Explanation]:
@@ -23,14 +27,19 @@ def explain_memory(deployment: Deployment, measures: Measures) -> list[Explanati
         *_on_gpu(deployment, measures),
         _pool_tokens(deployment, measures),
         _max_concurrency(deployment, measures),
-        _max_context(measures),
+        _max_context(deployment, measures),
         _needed(deployment, measures),
     ]
 
 
 def _weights(deployment: Deployment, measures: Measures) -> Explanation:
     """One product for each format: the parameters stored in it times the bytes of one, scales included."""
-    counts, plan = count_parameters(deployment.rank_architecture), deployment.precision.weights
+    id_, label, value = "memory.per_gpu.weights_bytes", "Weights", measures.memory.per_gpu.weights_bytes
+    given, rank = deployment.engine.given.weights, measures.memory.tightest.rank
+    if given is not None:
+        loaded = (Term("W", "given in the scenario; it beats what is counted", given, "B"),)
+        return Explanation(id_, label, "W", loaded, value, "B", "The scenario")
+    counts, plan = count_parameters(rank.architecture), deployment.precision.weights
     stored: dict[WeightLayout, int] = {}
     where: dict[WeightLayout, list[str]] = {}
     for group, count in [*counts.groups.items(), *counts.mtp.items()]:
@@ -48,20 +57,24 @@ def _weights(deployment: Deployment, measures: Measures) -> Explanation:
         names = list(dict.fromkeys(where.get(layout, [])))
         wide = layout == plan.wide
         what = "all" if len(stored) == 1 else ", ".join(names) + (", vectors and what stays wide" if wide else "")
-        kept = " on one GPU" if deployment.tensor_parallel > 1 else ""
+        kept = " on one GPU" if deployment.split.gpus > 1 else ""
         terms += [
             Term(f"N{mark}", f"parameters{kept}: {what.removeprefix(', ')}", params, ""),
             Term(f"b{mark}", f"bytes of one, {layout.element}, scales included", layout.bytes_per_weight, "B"),
         ]
-    return Explanation(
-        "memory.per_gpu.weights_bytes",
-        "Weights",
-        " + ".join(parts),
-        tuple(terms),
-        measures.memory.per_gpu.weights_bytes,
-        "B",
-        _SHAPES,
-    )
+    padding = deployment.engine.policy.padding_bytes(rank.architecture, plan)
+    if padding:
+        parts.append("W_tiles")
+        terms.append(Term("W_tiles", "what filling up whole tiles adds", padding, "B"))
+    added = deployment.engine.policy.weights.interval(0.0).mid
+    if added:
+        parts.append("W_added")
+        terms.append(Term("W_added", "what the allocator adds", added, "B"))
+    if rank.draft is not None:
+        parts.append("W_draft")
+        drafted = weight_bytes(count_parameters(rank.draft.architecture), rank.draft.weights)
+        terms.append(Term("W_draft", "weights of the draft model", drafted, "B"))
+    return Explanation(id_, label, " + ".join(parts), tuple(terms), value, "B", _SHAPES)
 
 
 def _kv_per_sequence(deployment: Deployment, measures: Measures) -> Explanation:
@@ -77,9 +90,14 @@ def _kv_per_sequence(deployment: Deployment, measures: Measures) -> Explanation:
     )
 
 
-def _rows(deployment: Deployment, architecture: Architecture, where: str) -> tuple[list[str], list[Term]]:
-    """What a sequence keeps of an architecture, or of one GPU's part of it: the summands, and their symbols."""
-    kv_cache, tokens = deployment.precision.kv_cache, deployment.workload.total_tokens
+def _rows(
+    deployment: Deployment, architecture: Architecture, where: str, ranks: int = 1
+) -> tuple[list[str], list[Term]]:
+    """What a sequence keeps of an architecture, or of one GPU's part of it: the summands, and their symbols.
+
+    The tokens are shared out among `ranks`.
+    """
+    kv_cache, tokens = deployment.precision.kv_cache, -(-deployment.workload.total_tokens // ranks)
     shape = cache_shape(architecture)
     parts: list[str] = []
     terms: list[Term] = []
@@ -121,134 +139,123 @@ def _kv_per_token(deployment: Deployment, measures: Measures) -> Explanation:
 
 
 def _pool(deployment: Deployment, measures: Measures) -> Explanation:
-    held, engine = measures.memory, deployment.engine
-    if engine.kv_pool_bytes is not None:
-        return Explanation(
-            "memory.per_gpu.kv_pool_bytes",
-            "Cache pool",
-            "min(pool, max(0, M − W))",
-            (
-                Term("pool", "given in the scenario; it beats a computed one", engine.kv_pool_bytes, "B"),
-                Term("M", f"memory of the card, {deployment.memory_basis}", held.per_gpu.capacity_bytes, "B"),
-                Term("W", "weights", held.per_gpu.weights_bytes, "B"),
-            ),
-            held.per_gpu.kv_pool_bytes,
-            "B",
-            "The scenario; no more than the card has beside the weights",
-        )
-    return Explanation(
-        "memory.per_gpu.kv_pool_bytes",
-        "Cache pool",
-        "max(0, M × u − W)",
-        (
+    """As given; or in the engine's own formula."""
+    held, engine, rank = measures.memory, deployment.engine, measures.memory.tightest
+    id_, label, value = "memory.per_gpu.kv_pool_bytes", "Cache pool", measures.memory.per_gpu.kv_pool_bytes
+    weights = Term("W", "weights", rank.weights.mid, "B")
+    if engine.given.kv_pool is not None:
+        terms: tuple[Term, ...] = (
+            Term("pool", "given in the scenario; it beats a computed one", engine.given.kv_pool, "B"),
             Term("M", f"memory of the card, {deployment.memory_basis}", held.per_gpu.capacity_bytes, "B"),
-            Term("u", "share that the engine may use", engine.memory_utilization, ""),
-            Term("W", "weights", held.per_gpu.weights_bytes, "B"),
-        ),
-        held.per_gpu.kv_pool_bytes,
-        "B",
-        _IDEAL,
+            weights,
+        )
+        source = "The scenario; no more than the card has beside the weights"
+        return Explanation(id_, label, "min(pool, max(0, M − W))", terms, value, "B", source)
+    sizes = {overhead.part: overhead for overhead in rank.overheads}
+    known = {
+        "M": Term("M", "memory that the engine sees", rank.seen_bytes, "B"),
+        "u": Term("u", "share that the engine may use", engine.memory_utilization, ""),
+        "W": weights,
+    } | {
+        symbol: Term(symbol, f"{words}, {'given' if sizes[part].is_given else 'assumed'}", sizes[part].bytes.mid, "B")
+        for symbol, part, words in _PARTS
+        if part in sizes
+    }
+    formula = engine.policy.pool_formula
+    used = tuple(term for symbol, term in known.items() if re.search(rf"\b{symbol}\b", formula))
+    return Explanation(
+        id_, label, formula, used, value, "B", f"How {engine.policy.name} divides a card; docs/memory.md"
     )
 
 
+_PARTS = (
+    ("A", Part.ACTIVATION, "peak of the activations"),
+    ("N", Part.NON_FRAMEWORK, "non-framework memory"),
+    ("G", Part.GRAPHS, "CUDA graphs"),
+)
+
+
 def _on_gpu(deployment: Deployment, measures: Measures) -> list[Explanation]:
-    """What one of several GPUs holds of a sequence: rows of the heads it has, whole where they belong to no head."""
-    if deployment.tensor_parallel == 1:
-        return []
-    parts, terms = _rows(deployment, deployment.rank_architecture, " on one GPU")
+    """What one GPU holds of a sequence, as its engine hands it out; of an ideal one the rows of the heads it has."""
+    held = measures.memory
+    working = held.plan.explain_sequence(deployment.workload.total_tokens)
+    if working is None:
+        if deployment.split.gpus == 1:
+            return []
+        ranks = deployment.split.decode_context
+        parts, terms = _rows(deployment, held.tightest.rank.architecture, " on one GPU", ranks)
+        working = Working(" + ".join(parts) or "0", tuple(terms))
     return [
         Explanation(
             "memory.gpu_bytes_per_sequence",
             "KV cache of one full-length sequence on one GPU",
-            " + ".join(parts) or "0",
-            tuple(terms),
-            measures.memory.gpu_bytes_per_sequence,
+            working.formula,
+            working.terms,
+            held.gpu_bytes_per_sequence,
             "B",
-            "KV heads are divided, and copied where there are fewer than GPUs; latents and index keys are copied",
+            f"{deployment.engine.policy.name}; KV heads are divided, and copied where there are fewer than GPUs; "
+            "latents and index keys are copied",
         )
     ]
 
 
-def _sequence_term(deployment: Deployment, measures: Measures) -> Term:
-    """The cache of a sequence as the pool of one GPU sees it; a symbol of its own where that is only a part."""
-    held, label = measures.memory.gpu_bytes_per_sequence, "cache of one full-length sequence"
-    if deployment.tensor_parallel == 1:
-        return Term("KV_sequence", label, held, "B")
-    return Term("KV_gpu", f"{label} on one GPU", held, "B")
-
-
 def _pool_tokens(deployment: Deployment, measures: Measures) -> Explanation:
-    held, sequence = measures.memory, _sequence_term(deployment, measures)
-    return Explanation(
-        "memory.kv_pool_tokens",
-        "Tokens in the pool",
-        f"⌊pool ÷ ({sequence.symbol} ÷ n)⌋",
-        (
-            Term("pool", "cache pool", held.per_gpu.kv_pool_bytes, "B"),
-            sequence,
-            Term("n", "its tokens, prompt and answer", deployment.workload.total_tokens, "tokens"),
-        ),
-        held.kv_pool_tokens,
-        "tokens",
-        _IDEAL,
-    )
+    held, length = measures.memory, printed_length(deployment)
+    working = held.printing.plan.explain_tokens(max(0.0, held.printing.pool.mid), length)
+    where = ("memory.kv_pool_tokens", "Tokens in the pool, as the engine's log counts them")
+    return Explanation(*where, working.formula, working.terms, held.kv_pool_tokens, "tokens", _source(deployment))
 
 
 def _max_concurrency(deployment: Deployment, measures: Measures) -> Explanation:
     held, cap = measures.memory, deployment.engine.max_num_seqs
-    sequence = _sequence_term(deployment, measures)
-    terms = [Term("pool", "cache pool", held.per_gpu.kv_pool_bytes, "B"), sequence]
-    formula = f"⌊pool ÷ {sequence.symbol}⌋"
+    working = held.plan.explain_fitting(held.per_gpu.kv_pool_bytes, deployment.workload.total_tokens)
+    formula, terms = working.formula, working.terms
     if cap is not None:
-        formula = f"min({formula}, S)"
-        terms.append(Term("S", "sequences the engine runs at a time", cap, ""))
+        formula, terms = f"min({formula}, S_most)", (*terms, Term("S_most", "sequences the engine runs", cap, ""))
+    engines = deployment.replicas * deployment.split.data
+    if engines > 1:
+        formula, terms = f"{formula} × e", (*terms, Term("e", "replicas × data-parallel ranks", engines, ""))
+    most = Term("most", "most that is looked at", MOST_CONCURRENT, "")
     return Explanation(
         "memory.max_concurrency",
         "Sequences that fit at full length",
-        formula,
-        tuple(terms),
+        f"min({formula}, most)",
+        (*terms, most),
         held.max_concurrency,
         "",
-        _IDEAL,
+        _source(deployment),
     )
 
 
-def _max_context(measures: Measures) -> Explanation:
-    held, limit = measures.memory, measures.memory.context_limit
+def _max_context(deployment: Deployment, measures: Measures) -> Explanation:
+    held = measures.memory
     where = ("memory.max_context_tokens", "Longest context at this concurrency")
-    if limit is None:
+    if held.context_is_endless:
         terms: tuple[Term, ...] = (Term("c_model", "the model's own limit", held.max_context_tokens, "tokens"),)
         return Explanation(*where, "c_model", terms, held.max_context_tokens, "tokens", "Every layer has a window")
-    formula = "⌊pool ÷ B ÷ r⌋"
-    terms = (
-        Term("pool", "cache pool", held.per_gpu.kv_pool_bytes, "B"),
-        Term("B", "sequences that share it", held.running_sequences, ""),
-        Term("r", "cache that one more token adds", limit.bytes_per_token, "B"),
-    )
-    if limit.from_tokens:
-        formula = "max(0, ⌊c_w + (pool ÷ B − KV_w) ÷ r⌋)"
-        terms += (
-            Term("c_w", "where the last window is full", limit.from_tokens, "tokens"),
-            Term("KV_w", "cache held there", limit.from_bytes, "B"),
-        )
-    elif limit.from_bytes:
-        formula = "max(0, ⌊(pool ÷ B − S) ÷ r⌋)"
-        terms += (Term("S", "states, which a sequence holds before its first token", limit.from_bytes, "B"),)
-    return Explanation(*where, formula, terms, held.max_context_tokens, "tokens", _IDEAL)
+    rank = held.shortest
+    working = rank.plan.explain_longest(max(0.0, rank.pool.mid), held.rank_sequences)
+    return Explanation(*where, working.formula, working.terms, held.max_context_tokens, "tokens", _source(deployment))
 
 
 def _needed(deployment: Deployment, measures: Measures) -> Explanation:
-    held, sequence = measures.memory, _sequence_term(deployment, measures)
+    held, rank = measures.memory, measures.memory.tightest
+    back = (Term("H", "what the engine holds back beside weights and cache", rank.held_back_bytes, "B"),)
     return Explanation(
         "memory.needed_bytes",
         "Memory in use when every sequence is at its full length",
-        f"W + B × {sequence.symbol}",
+        "W + B × KV_gpu + H",
         (
             Term("W", "weights", held.per_gpu.weights_bytes, "B"),
-            Term("B", "sequences at a time", held.running_sequences, ""),
-            sequence,
+            Term("B", "sequences at a time on this GPU", held.rank_sequences, ""),
+            Term("KV_gpu", "cache of one full-length sequence on one GPU", held.gpu_bytes_per_sequence, "B"),
+            *back,
         ),
         held.needed_bytes,
         "B",
-        _IDEAL,
+        _source(deployment),
     )
+
+
+def _source(deployment: Deployment) -> str:
+    return f"How {deployment.engine.policy.name} divides a card; docs/memory.md"

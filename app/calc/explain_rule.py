@@ -2,7 +2,7 @@
 
 from app.calc.deployment import Deployment
 from app.calc.explanation import Explanation, Term
-from app.calc.measure import Measures
+from app.calc.measure import Measures, replica_batch
 from app.calc.rule_of_thumb import RuleOfThumb, rule_inputs
 
 _ROOFLINE = "Williams et al., CACM 52(4), 2009"
@@ -14,8 +14,9 @@ _LATENCY = "Definition of TTFT and TPOT"
 def explain_rule_of_thumb(deployment: Deployment, measures: Measures, rule: RuleOfThumb) -> list[Explanation]:
     """Explanations of the thirteen numbers of the back-of-envelope."""
     precision, workload = deployment.precision, deployment.workload
-    inputs = rule_inputs(deployment, measures.memory.running_sequences)
-    sparse, gpus = deployment.architecture.has_experts, deployment.tensor_parallel
+    users = replica_batch(deployment, measures.memory.running_sequences)
+    inputs = rule_inputs(deployment, users)
+    sparse, gpus = deployment.architecture.has_experts, deployment.split.gpus
     added = "" if gpus == 1 else f", {gpus:,} GPUs added up"
     peak = Term("P", f"dense {precision.compute} peak{added}", inputs.peak_flops_per_s, "FLOP/s")
     bandwidth = Term("BW", f"memory bandwidth{added}", inputs.bandwidth_bytes_per_s, "B/s")
@@ -24,7 +25,7 @@ def explain_rule_of_thumb(deployment: Deployment, measures: Measures, rule: Rule
     weights = Term("W", f"weights a step reads{chosen}", inputs.step_weights_bytes, "B")
     prompt_weights = Term("W", f"weights the prefill reads{chosen}", inputs.prefill_weights_bytes, "B")
     all_weights = Term("W", "weights", inputs.weights_bytes, "B")
-    batch = Term("B", "users at a time", measures.memory.running_sequences, "")
+    batch = Term("B", "users of a replica at a time", users, "")
     prompt = Term("s", "prompt tokens", workload.prompt_tokens, "tokens")
     flops = Term("F", "arithmetic of the prefill", rule.prefill_flops, "FLOP")
     step = Term("t_step", "one step, weights alone", rule.decode_step_s, "s")

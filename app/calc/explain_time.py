@@ -68,7 +68,7 @@ def _intensity(name: str, cost: PhaseCost) -> Explanation:
 
 
 def _serving(deployment: Deployment, measures: Measures) -> list[Explanation]:
-    served, workload = measures.serving, deployment.workload
+    served, workload, stages = measures.serving, deployment.workload, deployment.split.pipeline
     ttft = Term("TTFT", "time to the first token", served.ttft_s.ceiling, "s")
     tpot = Term("TPOT", "time of each output token", served.tpot_s.ceiling, "s")
     answer = Term("n", "output tokens of one answer", workload.output_tokens, "tokens")
@@ -87,8 +87,11 @@ def _serving(deployment: Deployment, measures: Measures) -> list[Explanation]:
         explain(
             "ttft_s",
             "Time to first token (TTFT)",
-            "t_prefill",
-            (Term("t_prefill", "prefill of the prompt on an idle card", measures.prefill.ceiling_s, "s"),),
+            "t_prefill" if stages == 1 else "t_prefill ÷ s",
+            (
+                Term("t_prefill", "prefill of the prompt on an idle card", measures.prefill.ceiling_s, "s"),
+                *((Term("s", "pipeline stages, at work on different chunks", stages, ""),) if stages > 1 else ()),
+            ),
             served.ttft_s.ceiling,
             "s",
             _LATENCY,
@@ -150,7 +153,7 @@ def _cost(deployment: Deployment, measures: Measures) -> list[Explanation]:
     throughput = Term("R", "output tokens a second, ceiling", measures.serving.output_tokens_per_s.ceiling, "tokens/s")
     if cost is None:
         return []
-    n = deployment.tensor_parallel
+    n = deployment.gpus
     gpus, times = ((), "") if n == 1 else ((Term("g", "GPUs", n, ""),), "g × ")
     if cost.usd_per_million_output_tokens is not None and accelerator.price_usd_per_hour is not None:
         found.append(

@@ -1,6 +1,6 @@
 """How one number came about: the formula, the user's numbers put into it, each term with its unit, and the source.
 
-A formula is written in the symbols of its terms with × ÷ + − max( ) min( ) ⌊ ⌋ and numbers, so that a reader can
+A formula is written in the symbols of its terms with × ÷ + − max( ) min( ) ⌊ ⌋ ⌈ ⌉ and numbers, so that a reader can
 follow it and a test can compute it: what the formula gives is what the Evaluation says.
 """
 
@@ -22,6 +22,14 @@ class Term:
     label: str
     value: float
     unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """A formula and its terms, before they belong to a number of the Evaluation."""
+
+    formula: str
+    terms: tuple[Term, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,19 @@ def measure(deployment: Deployment) -> Measures:
     """
     workload, accelerator = deployment.workload, deployment.accelerator
     held = memory(deployment)
-    batch, cached = held.running_sequences, workload.cached_prompt_tokens
-    prefill = phase_cost(prefill_operators(deployment, workload.prompt_tokens - cached, cached), accelerator)
+    batch, cached = replica_batch(deployment, held.running_sequences), workload.cached_prompt_tokens
+    new = workload.prompt_tokens - cached
+    prefill = phase_cost(prefill_operators(deployment, new, cached), accelerator)
+    busy = prefill
+    if deployment.split.data > 1:  # every rank prefills, and the experts work for all of them
+        busy = phase_cost(prefill_operators(deployment, new, cached, min(batch, deployment.split.data)), accelerator)
     decode = phase_cost(decode_operators(deployment, batch, workload.mid_answer_tokens), accelerator)
-    served = serving(workload, batch, prefill, decode)
+    served = serving(deployment, held.running_sequences, batch, prefill, decode, busy.compute_s)
     return Measures(
-        held, prefill, decode, served, cost(accelerator, served.output_tokens_per_s.ceiling, deployment.tensor_parallel)
+        held, prefill, decode, served, cost(accelerator, served.output_tokens_per_s.ceiling, deployment.gpus)
     )
+
+
+def replica_batch(deployment: Deployment, running: int) -> int:
+    """Sequences of the least busy replica, at least one: no replica's step takes less, so times stay floors."""
+    return max(1, running // deployment.replicas)

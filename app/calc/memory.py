@@ -1,26 +1,25 @@
-"""Does it fit: the memory of each GPU divided among weights, cache and the rest, and what the cache then holds.
+"""Does it fit: the memory of each GPU divided as the engine divides it, and what the cache then holds.
 
-The engine here is ideal: inside its share of the card it spends nothing on activations, graphs or fragmentation, and
-its cache pages are one token long. A real start-up leaves less.
+The engine's policy (`app.calc.engines`) says what it takes beside weights and how it cuts the cache up. Every stage of
+a pipeline is divided for itself; the tightest one decides, because a sequence needs room on all of them.
 """
 
-import math
 from dataclasses import dataclass
 
 from app.calc.broadcast import scalar
-from app.calc.deployment import MOST_CONCURRENT, Deployment
-from app.calc.kv_cache import ContextLimit, cache_shape, kv_bytes_per_sequence, longest_context
-from app.calc.parameters import count_parameters, weight_bytes
-
-IDEAL_ENGINE_BYTES = 0.0
+from app.calc.deployment import Deployment
+from app.calc.deployment_limits import MOST_CONCURRENT
+from app.calc.engines.parts import CachePlan, LogLine, Overhead, Part
+from app.calc.kv_cache import cache_shape, kv_bytes_per_sequence
+from app.calc.rank_memory import RankMemory, rank_memories
 
 
 @dataclass(frozen=True, slots=True)
 class PerGpuMemory:
     """Bytes of one card; the five parts sum to `capacity_bytes`.
 
-    `free_bytes` is what the engine may not touch (1 − utilization); it is negative where the weights exceed the card,
-    which is how far they exceed it.
+    `overhead_bytes` are the driver's part, non-framework memory and graphs. `free_bytes` is what the engine does not
+    touch; it is negative where the parts exceed the card, which is how far they exceed it.
     """
 
     capacity_bytes: float
@@ -33,25 +32,47 @@ class PerGpuMemory:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the card holds. Concurrency and context are whole numbers, for an ideal engine.
+    """What the cards hold. Concurrency and context are whole numbers.
 
     `kv_bytes_…` are those of the whole model, each head's cache once, with its states; `gpu_bytes_per_sequence` is what
-    one GPU holds of it, copies included. `max_concurrency` is at the full length. `max_context_tokens` is the length
-    that each of the scenario's sequences could reach, by memory alone.
+    the tightest GPU takes for one, copies and rounding included. `kv_pool_tokens` are those that the engine's log
+    prints, of one data-parallel rank; the stage that has fewest (`printing`) decides. `max_concurrency` is of the whole
+    deployment, at the full length. `max_context_tokens` is the length that each of the running sequences could reach,
+    by memory alone.
     """
 
     per_gpu: PerGpuMemory
+    ranks: tuple[RankMemory, ...]
+    tightest: RankMemory
     budget_bytes: float
     kv_bytes_per_sequence: float
     kv_bytes_per_token: float
     state_bytes_per_sequence: float
     gpu_bytes_per_sequence: float
+    printing: RankMemory
     kv_pool_tokens: int
+    kv_pool_tokens_interval: tuple[int, int]
+    rank_concurrency: int
     max_concurrency: int
+    max_concurrency_interval: tuple[int, int]
     max_context_tokens: int
-    context_limit: ContextLimit | None
+    context_is_endless: bool
+    shortest: RankMemory
     running_sequences: int
+    replica_sequences: int
+    rank_sequences: int
     needed_bytes: float
+    log_lines: tuple[LogLine, ...]
+
+    @property
+    def plan(self) -> CachePlan:
+        """How the tightest GPU's pool is cut up."""
+        return self.tightest.plan
+
+    @property
+    def overheads(self) -> tuple[Overhead, ...]:
+        """What else takes memory on the tightest GPU."""
+        return self.tightest.overheads
 
     @property
     def headroom_bytes(self) -> float:
@@ -59,73 +80,85 @@ class Memory:
         return self.budget_bytes - self.needed_bytes
 
 
-def kv_pool_bytes(budget_bytes: float, weights_bytes: float, engine_bytes: float = IDEAL_ENGINE_BYTES) -> float:
-    """Bytes left for the cache: budget − weights − what the engine itself takes, never below zero.
-
-    Worked number: an H100 SXM reports 81,559 MiB; 0.9 of that less 16.06 GB leaves 60.91 GB.
-    """
-    return max(0.0, budget_bytes - weights_bytes - engine_bytes)
-
-
-def whole_sequences(pool_bytes: float, sequence_bytes: float) -> int:
-    """Sequences that a pool holds: ⌊pool ÷ bytes of one⌋; a model that keeps nothing sets no limit of its own."""
-    return math.floor(pool_bytes / sequence_bytes) if sequence_bytes else MOST_CONCURRENT
-
-
-def _pool_tokens(pool_bytes: float, sequence_bytes: float, tokens: int) -> int:
-    return math.floor(pool_bytes / (sequence_bytes / tokens)) if sequence_bytes else MOST_CONCURRENT * tokens
-
-
 def memory(deployment: Deployment) -> Memory:
-    """The memory of one GPU under `deployment`, per part, and what the pool holds; all GPUs of a replica are alike."""
-    rank, engine, workload = deployment.rank_architecture, deployment.engine, deployment.workload
-    kv_cache = deployment.precision.kv_cache
-    capacity = deployment.accelerator.memory_bytes(deployment.memory_basis)
-    budget = capacity * engine.memory_utilization
-    weights = weight_bytes(count_parameters(rank), deployment.precision.weights)
-    pool = kv_pool_bytes(budget, weights)
-    if engine.kv_pool_bytes is not None:
-        # Measured beside the weights, so the engine has room for both; but never for more than the card has.
-        pool = min(engine.kv_pool_bytes, kv_pool_bytes(capacity, weights))
-        budget = min(capacity, weights + pool)
-    per_sequence = scalar(kv_bytes_per_sequence(deployment.architecture, workload.total_tokens, kv_cache))
-    on_gpu = scalar(kv_bytes_per_sequence(rank, workload.total_tokens, kv_cache))
+    """The memory of the GPUs under `deployment`, per part, and what their pools hold."""
+    engine, workload, kv_cache = deployment.engine, deployment.workload, deployment.precision.kv_cache
+    tokens, length = workload.total_tokens, printed_length(deployment)
+    ranks = rank_memories(deployment)
 
-    fitting = whole_sequences(pool, on_gpu)
-    if engine.max_num_seqs is not None:
-        fitting = min(fitting, engine.max_num_seqs)
-    running = _running_sequences(deployment, fitting)
-    share = pool / running
-    limit = longest_context(rank, share, kv_cache)
-    # Where every layer has a window memory sets no limit; the model does.
-    longest = limit.tokens if limit else rank.max_position or workload.total_tokens
+    def fitting(rank: RankMemory, pool_bytes: float) -> int:
+        found = rank.plan.fitting(max(0.0, pool_bytes), tokens)
+        return found if engine.max_num_seqs is None else min(found, engine.max_num_seqs)
+
+    tightest = min(ranks, key=lambda rank: (fitting(rank, rank.pool.mid), rank.pool.mid))
+    on_rank = [min(map(fitting, ranks, sides)) for sides in zip(*(rank.pool.sides for rank in ranks), strict=True)]
+    # All ranks of an engine use as many tokens as the poorest one has; a stage that keeps none has no say.
+    keeping = [rank for rank in ranks if rank.plan.unit_bytes] or list(ranks)
+    tokens_of = [[rank.plan.pool_tokens(max(0.0, side), length) for side in rank.pool.sides] for rank in keeping]
+    printing = min(zip(tokens_of, keeping, strict=True), key=lambda pair: (pair[0][1], pair[1].pool.mid))[1]
+    printed = [min(sides) for sides in zip(*tokens_of, strict=True)]
+    engines = deployment.replicas * deployment.split.data
+    most = [min(MOST_CONCURRENT, n * engines) for n in on_rank]
+    running = _running_sequences(deployment, most[1])
+    in_replica = -(-running // deployment.replicas)
+    on_gpu = -(-in_replica // deployment.split.data)
+    longest = [(rank.plan.longest(max(0.0, rank.pool.mid), on_gpu), rank) for rank in ranks]
+    bounded = [(limit, rank) for limit, rank in longest if limit is not None]
+    context, shortest = min(bounded, key=lambda pair: pair[0], default=(None, tightest))
+    per_sequence = scalar(kv_bytes_per_sequence(deployment.architecture, tokens, kv_cache))
+    one = tightest.plan.sequence_bytes(tokens)
     return Memory(
-        per_gpu=PerGpuMemory(
-            capacity_bytes=capacity,
-            weights_bytes=weights,
-            kv_pool_bytes=pool,
-            activation_bytes=IDEAL_ENGINE_BYTES,
-            overhead_bytes=IDEAL_ENGINE_BYTES,
-            free_bytes=capacity - weights - pool,
-        ),
-        budget_bytes=budget,
+        per_gpu=_parts(tightest),
+        ranks=ranks,
+        tightest=tightest,
+        budget_bytes=tightest.budget_bytes,
         kv_bytes_per_sequence=per_sequence,
-        kv_bytes_per_token=per_sequence / workload.total_tokens,
+        kv_bytes_per_token=per_sequence / tokens,
         state_bytes_per_sequence=cache_shape(deployment.architecture).state_bytes,
-        gpu_bytes_per_sequence=on_gpu,
-        kv_pool_tokens=_pool_tokens(pool, on_gpu, workload.total_tokens),
-        max_concurrency=fitting,
-        max_context_tokens=longest,
-        context_limit=limit,
+        gpu_bytes_per_sequence=one,
+        printing=printing,
+        kv_pool_tokens=printed[1],
+        kv_pool_tokens_interval=(printed[0], printed[2]),
+        rank_concurrency=on_rank[1],
+        max_concurrency=most[1],
+        max_concurrency_interval=(most[0], most[2]),
+        # Where every layer has a window memory sets no limit; the model does.
+        max_context_tokens=(deployment.architecture.max_position or tokens) if context is None else context,
+        context_is_endless=context is None,
+        shortest=shortest,
         running_sequences=running,
-        needed_bytes=weights + running * on_gpu,
+        replica_sequences=in_replica,
+        rank_sequences=on_gpu,
+        needed_bytes=tightest.needed_bytes(on_gpu, tokens),
+        log_lines=engine.policy.log_lines(printing.rank, max(0.0, printing.pool.mid)),
+    )
+
+
+def printed_length(deployment: Deployment) -> int:
+    """The length that token lines are reckoned with: the engine's longest sequence, or for an ideal one the request."""
+    if deployment.engine.policy.sees_all and deployment.engine.max_model_len is None:
+        return deployment.workload.total_tokens
+    return deployment.max_model_len
+
+
+def _parts(rank: RankMemory) -> PerGpuMemory:
+    sizes = {overhead.part: overhead.bytes.mid for overhead in rank.overheads}
+    activation = sizes.pop(Part.ACTIVATION, 0.0)
+    overhead, pool = sum(sizes.values()), max(0.0, rank.pool.mid)
+    return PerGpuMemory(
+        capacity_bytes=rank.capacity_bytes,
+        weights_bytes=rank.weights.mid,
+        kv_pool_bytes=pool,
+        activation_bytes=activation,
+        overhead_bytes=overhead,
+        free_bytes=rank.capacity_bytes - rank.weights.mid - pool - activation - overhead,
     )
 
 
 def _running_sequences(deployment: Deployment, fitting: int) -> int:
-    """Sequences in a decode step: those asked for, or as many as fit; at least one, so that a floor can be told."""
+    """Sequences that run: those asked for, or as many as fit; at least one, so that a floor can be told."""
     wanted = deployment.workload.concurrency
     if wanted is None:
         return max(1, fitting)
     cap = deployment.engine.max_num_seqs
-    return wanted if cap is None else min(wanted, cap)
+    return wanted if cap is None else min(wanted, cap * deployment.replicas * deployment.split.data)

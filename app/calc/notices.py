@@ -1,19 +1,11 @@
 """What a reader must know beside the numbers."""
 
-from dataclasses import dataclass
-
 from app.calc.accelerator import MemoryBasis
 from app.calc.deployment import Deployment
 from app.calc.measure import Measures
+from app.calc.memory_notices import memory_notices
 from app.calc.notation import quantity
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """`code` is for programs and never changes its meaning; `message` is for people."""
-
-    code: str
-    message: str
+from app.calc.notice import Notice
 
 
 def notices(deployment: Deployment, measures: Measures) -> tuple[Notice, ...]:
@@ -24,14 +16,7 @@ def notices(deployment: Deployment, measures: Measures) -> tuple[Notice, ...]:
         *_split(deployment),
         *_targets(deployment, measures),
     ]
-    found.append(
-        Notice(
-            "ideal_engine",
-            "Capacity is that of an ideal engine: inside its share of the card nothing goes to activations, graphs or "
-            "fragmentation. A real start-up leaves less room.",
-        )
-    )
-    return tuple(found)
+    return (*found, *memory_notices(deployment, measures))
 
 
 def _context(deployment: Deployment) -> list[Notice]:
@@ -66,7 +51,7 @@ def _capacity(deployment: Deployment, measures: Measures) -> list[Notice]:
                 f"{quantity(accelerator.memory_marketed_bytes, 'B', 3)} stand in, which is the safe side.",
             )
         )
-    given = deployment.engine.kv_pool_bytes
+    given = deployment.engine.given.kv_pool
     if given is not None and given > held.per_gpu.kv_pool_bytes:
         found.append(
             Notice(
@@ -84,20 +69,35 @@ def _capacity(deployment: Deployment, measures: Measures) -> list[Notice]:
 
 
 def _split(deployment: Deployment) -> list[Notice]:
-    card, n = deployment.accelerator, deployment.tensor_parallel
+    card, n = deployment.accelerator, deployment.split.tensor
+    found = _left_out(deployment)
     if n == 1:
-        return []
+        return found
     if card.link_bytes_per_s_one_way is not None:
         message = (
             f"The all-reduces of {n:,} GPUs are those of a ring and stand in line with the rest. A switch that adds in "
             "flight needs about half, and kernels may hide them behind other work: the overlapped floor hides all."
         )
-        return [Notice("ring_all_reduce", message)]
+        return [Notice("ring_all_reduce", message), *found]
     message = (
         f"No link between cards is known for {card.name}: the ceilings leave the all-reduces of {n:,} GPUs out, and "
         "real ones stay further below."
     )
-    return [Notice("link_unknown", message)]
+    return [Notice("link_unknown", message), *found]
+
+
+def _left_out(deployment: Deployment) -> list[Notice]:
+    """Traffic between GPUs that no ceiling counts yet; the ceilings stay floors of the time without it."""
+    split, left = deployment.split, []
+    if split.pipeline > 1:
+        left.append("the hops between pipeline stages")
+    if split.expert > 1 or split.data > 1:
+        left.append("the exchange of tokens among the GPUs that share out the experts")
+    if split.decode_context > 1:
+        left.append("the exchange of partial scores among context ranks")
+    if not left:
+        return []
+    return [Notice("exchange_left_out", f"The ceilings leave out {' and '.join(left)}: a server is slower by that.")]
 
 
 def _targets(deployment: Deployment, measures: Measures) -> list[Notice]:

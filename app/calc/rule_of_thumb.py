@@ -1,8 +1,8 @@
 """The back-of-envelope that people learn: two FLOPs a parameter a token, every weight read once a step.
 
 Of a mixture of experts the parameters are those that a token meets, and the weights those that a step's tokens chose.
-Several GPUs count as one with their bandwidth, arithmetic and memory added up. It divides by the number on the box
-(the marketed memory), as people do. What it leaves out is the lesson: the ceiling beside it leaves the gathered
+The GPUs of a replica count as one with their bandwidth, arithmetic and memory added up. It divides by the number on the
+box (the marketed memory), as people do. What it leaves out is the lesson: the ceiling beside it leaves the gathered
 embedding out of the weights read, and adds attention, the head and the cache.
 """
 
@@ -56,7 +56,7 @@ class RuleInputs:
 
 def rule_inputs(deployment: Deployment, batch: int) -> RuleInputs:
     """The inputs for a step of `batch` sequences and a prefill of one prompt."""
-    accelerator, precision, gpus = deployment.accelerator, deployment.precision, deployment.tensor_parallel
+    accelerator, precision, gpus = deployment.accelerator, deployment.precision, deployment.split.gpus
     architecture, plan = deployment.architecture, precision.weights
     counts = count_parameters(architecture)
     return RuleInputs(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.calc.broadcast import Quantity, maximum, scalar
-from app.calc.deployment import Workload
+from app.calc.deployment import Deployment
 from app.calc.phase import PhaseCost
 from app.calc.rule_of_thumb import total_latency_s
 
@@ -46,15 +46,26 @@ def output_tokens_per_s(batch: Quantity, output_tokens: Quantity, residency: Qua
     return batch * output_tokens / residency
 
 
-def serving(workload: Workload, batch: int, prefill: PhaseCost, decode: PhaseCost) -> Serving:
-    """The six figures at their ceilings, for `batch` sequences at a time."""
-    tokens = workload.output_tokens
-    latency = scalar(total_latency_s(prefill.ceiling_s, decode.ceiling_s, tokens))
-    batch_compute = batch * prefill.compute_s + tokens * decode.compute_s
+def serving(
+    deployment: Deployment, running: int, batch: int, prefill: PhaseCost, decode: PhaseCost, prefill_compute_s: float
+) -> Serving:
+    """The six figures at their ceilings, for `running` sequences at a time, `batch` of them on a replica.
+
+    Stages of a pipeline may all work on one prompt at a time, on different chunks of it: the first token is then there
+    after one stage's share of the prefill, which nothing beats. A decoded token has to pass all of them.
+    `prefill_compute_s` is the arithmetic of a prefill while every data-parallel rank has one.
+    """
+    workload, split = deployment.workload, deployment.split
+    tokens, stages = workload.output_tokens, split.pipeline
+    ttft = prefill.ceiling_s / stages
+    latency = scalar(total_latency_s(ttft, decode.ceiling_s, tokens))
+    on_rank = max(1.0, batch / split.data)
+    passes = min(1.0, on_rank / stages)  # fewer sequences than stages leave some of them idle
+    batch_compute = on_rank * prefill_compute_s / stages + tokens * passes * decode.compute_s
     residency = scalar(residency_s(latency, batch_compute))
-    throughput = scalar(output_tokens_per_s(batch, tokens, residency))
+    throughput = scalar(output_tokens_per_s(running, tokens, residency))
     return Serving(
-        ttft_s=Estimate(prefill.ceiling_s),
+        ttft_s=Estimate(ttft),
         tpot_s=Estimate(decode.ceiling_s),
         total_latency_s=Estimate(latency),
         output_tokens_per_s=Estimate(throughput),

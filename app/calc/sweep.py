@@ -1,5 +1,6 @@
 """One decode step over a grid of batch and context: the same formulas as an evaluation, a million points at a time."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,9 +8,9 @@ from numpy.typing import NDArray
 
 from app.calc.deployment import Deployment
 from app.calc.kv_cache import kv_bytes_per_sequence
-from app.calc.memory import memory
 from app.calc.operators import decode_operators
 from app.calc.phase import ceiling_s
+from app.calc.rank_memory import RankMemory, rank_memories
 
 Grid = NDArray[np.float64]
 
@@ -28,15 +29,36 @@ def decode_sweep(deployment: Deployment, concurrency: Grid, context_tokens: Grid
     """The decode step for every pair of the two axes.
 
     Args:
-        deployment: model, card, precision and engine; the concurrency and lengths of its workload are not read.
-        concurrency: sequences in a step, shape (n,).
+        deployment: model, card, precision, engine and split; its workload's concurrency and lengths are not read.
+        concurrency: sequences of the whole deployment, shape (n,).
         context_tokens: tokens in each sequence's cache, shape (m,).
 
-    Limits: ceilings for an ideal engine, as everywhere in this package.
+    Limits: times are ceilings; what fits is what the engine's rules give.
     """
     batch, context = np.asarray(concurrency, float)[:, None], np.asarray(context_tokens, float)[None, :]
-    held = memory(deployment)
-    step = ceiling_s(decode_operators(deployment, batch, context), deployment.accelerator)
+    on_replica = np.maximum(1.0, np.floor(batch / deployment.replicas))  # of the least busy one, as in `replica_batch`
+    step = ceiling_s(decode_operators(deployment, on_replica, context), deployment.accelerator)
     cache = batch * kv_bytes_per_sequence(deployment.architecture, context, deployment.precision.kv_cache)
-    step, cache = np.asarray(step), np.asarray(cache)
-    return DecodeSweep(step, batch / step, cache, (cache <= held.per_gpu.kv_pool_bytes).astype(float))
+    step, cache = np.asarray(step, dtype=float), np.asarray(cache, dtype=float)
+    fits = _fits(deployment, batch[:, 0], context[0]).astype(float)
+    return DecodeSweep(step, batch / step, cache, fits)
+
+
+def _fits(deployment: Deployment, concurrency: Grid, context_tokens: Grid) -> NDArray[np.bool_]:
+    """Whether every GPU's pool holds its share of the sequences. Engines hand out whole blocks, so their plans are
+    asked, along the shorter axis: how many of each length fit, or how long so many can be.
+    """
+    ranks = rank_memories(deployment)
+    on_gpu, tokens = np.ceil(concurrency / (deployment.replicas * deployment.split.data)), np.ceil(context_tokens)
+    if any(rank.pool.mid < 0 for rank in ranks):
+        return np.zeros((len(on_gpu), len(tokens)), dtype=bool)
+    if len(on_gpu) < len(tokens):
+        longest = [min(_longest(rank, int(sequences)) for rank in ranks) for sequences in on_gpu]
+        return tokens[None, :] <= np.array(longest)[:, None]
+    fitting = [min(rank.plan.fitting(rank.pool.mid, int(length)) for rank in ranks) for length in tokens]
+    return on_gpu[:, None] <= np.array(fitting)[None, :]
+
+
+def _longest(rank: RankMemory, sequences: int) -> float:
+    found = rank.plan.longest(rank.pool.mid, sequences)
+    return math.inf if found is None else found

@@ -6,3 +6,5 @@ MIB = 2**20
 """Bytes of a mebibyte, in which drivers report memory."""
 TERA = 1e12
 """Operations a second of a TFLOP/s or TOP/s."""
+GIB = 2**30
+"""Bytes of a gibibyte."""

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from app.calc.deployment import Deployment
 from app.calc.measure import Measures
+from app.calc.memory import Memory
 from app.calc.notation import quantity, significant
 from app.calc.phase import PhaseCost
 from app.calc.roofline import Bound
@@ -43,11 +44,16 @@ class Verdict:
     sentence: str
 
 
+def needed_in(deployment: Deployment, held: Memory) -> float:
+    """What the engine needs of its share for the sequences asked for; for one, where as many as fit were asked for."""
+    if deployment.workload.concurrency is not None:
+        return held.needed_bytes
+    return held.tightest.needed_bytes(1, deployment.workload.total_tokens)
+
+
 def required_bytes(deployment: Deployment, measures: Measures) -> float:
-    """Weights and the cache of the sequences asked for at full length; of one, where as many as fit were asked for."""
-    held = measures.memory
-    sequences = 1 if deployment.workload.concurrency is None else held.running_sequences
-    return held.per_gpu.weights_bytes + sequences * held.gpu_bytes_per_sequence
+    """The same of measured numbers."""
+    return needed_in(deployment, measures.memory)
 
 
 def state_of(deployment: Deployment, measures: Measures) -> State:
@@ -82,8 +88,10 @@ def verdict(deployment: Deployment, measures: Measures, *, binary: bool = False)
 
 
 def _of_each(deployment: Deployment) -> str:
-    n = deployment.tensor_parallel
-    return "" if n == 1 else f" on each of {n:,} GPUs"
+    n = deployment.gpus
+    if n == 1:
+        return ""
+    return f" on each of {n:,} GPUs" if deployment.split.pipeline == 1 else f" on the fullest of {n:,} GPUs"
 
 
 def _fits(deployment: Deployment, state: State, measures: Measures, binary: bool) -> str:
@@ -101,6 +109,12 @@ def _does_not_fit(deployment: Deployment, measures: Measures, binary: bool) -> s
         return quantity(value, "B", 3, binary=binary)
 
     weights, budget = held.per_gpu.weights_bytes, held.budget_bytes
+    if weights <= budget < weights + held.tightest.held_back_bytes:
+        return (
+            f"Does not fit: the weights take {written(weights)}{_of_each(deployment)} and what "
+            f"{held.tightest.policy_name} needs beside them {written(held.tightest.held_back_bytes)}, together "
+            f"{written(weights + held.tightest.held_back_bytes - budget)} more than the {written(budget)} it may use."
+        )
     if weights > budget:
         return (
             f"Does not fit: the weights alone take {written(weights)}{_of_each(deployment)}, "

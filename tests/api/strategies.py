@@ -52,6 +52,10 @@ def models() -> st.SearchStrategy[Document]:
     return st.sampled_from(list(shipped_catalog().models)).map(lambda id_: {"id": id_}) | own
 
 
+def drafts() -> st.SearchStrategy[Document]:
+    return st.sampled_from([{"id": "qwen3-0.6b"}, {"id": "gemma-3-1b"}]) | configs().map(lambda c: {"config": c})
+
+
 def hardware() -> st.SearchStrategy[Document]:
     rates = st.dictionaries(st.sampled_from([d.value for d in Dtype]), reals(1e-6, 1e9), max_size=4).map(
         lambda rates: {"bf16": 100.0} | rates
@@ -83,12 +87,30 @@ def documents() -> st.SearchStrategy[Document]:
             ),
             "engine": some(
                 id=st.sampled_from(list(shipped_catalog().engines)),
-                version=NAMES | st.none(),
-                memory_utilization=reals(0.01, 1),
+                version=st.none() | st.from_regex(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,39}", fullmatch=True),
+                memory_utilization=st.none() | reals(0.01, 1),
                 max_model_len=st.none() | st.integers(1, 10**8),
                 max_num_seqs=st.none() | st.integers(1, 10**6),
-                max_batched_tokens=st.integers(1, 10**8),
+                max_batched_tokens=st.none() | st.integers(1, 10**8),
+                block_size=st.none() | st.integers(1, 65_536),
+                prefix_caching=st.none() | st.booleans(),
+                enforce_eager=st.booleans(),
+                total_memory_bytes=st.none() | reals(1, 1e15),
+                weights_bytes=st.none() | reals(0, 1e15),
+                activation_bytes=st.none() | reals(0, 1e15),
+                non_framework_bytes=st.none() | reals(0, 1e15),
+                graph_bytes=st.none() | reals(0, 1e15),
                 kv_pool_bytes=st.none() | reals(1, 1e15),
+            ),
+            "parallelism": some(data=st.integers(1, 64)),  # whatever the model, it divides
+            "techniques": some(
+                speculative=st.none()
+                | st.fixed_dictionaries({"draft_tokens": st.integers(1, 64)}, optional={"draft": drafts()})
+            ),
+            "observed": some(
+                kv_tokens=st.none() | st.integers(0, 10**12),
+                gpu_blocks=st.none() | st.integers(0, 10**12),
+                max_concurrency=st.none() | reals(0, 1e9),
             ),
             "workload": some(
                 prompt_tokens=st.integers(1, 10**8),
@@ -120,10 +142,25 @@ FULL = {
     "model": {"id": 0, "name": 0, "config": 0},
     "hardware": {"id": 0, "custom": {"memory_gb": 0, "dense_tflops": {"bf16": 0}, "name": 0, "x": 0}, "count": 0},
     "precision": {"weights": 0, "kv_cache": 0, "compute": 0},
-    "parallelism": {"tensor": 0, "data": 0},
-    "engine": {"id": 0, "memory_utilization": 0, "max_num_seqs": 0, "kv_pool_bytes": 0, "block_size": 0, "x": 0},
+    "parallelism": {"tensor": 0, "data": 0, "pipeline": 0, "expert": 0, "decode_context": 0},
+    "engine": {
+        "id": 0,
+        "underneath": 0,
+        "version": 0,
+        "memory_utilization": 0,
+        "max_num_seqs": 0,
+        "max_batched_tokens": 0,
+        "block_size": 0,
+        "prefix_caching": 0,
+        "enforce_eager": 0,
+        "total_memory_bytes": 0,
+        "weights_bytes": 0,
+        "kv_pool_bytes": 0,
+        "x": 0,
+    },
     "workload": {"prompt_tokens": 0, "output_tokens": 0, "concurrency": 0, "prefix_hit_rate": 0, "slo_ttft_s": 0},
-    "techniques": {"speculative": 0},
+    "techniques": {"speculative": {"draft_tokens": 0, "draft": {"id": 0, "config": 0}}},
+    "observed": {"kv_tokens": 0, "max_concurrency": 0},
     "memory_basis": 0,
     "unknown": 0,
 }

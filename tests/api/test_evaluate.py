@@ -40,6 +40,16 @@ PARTS = {
         "kv_pool_tokens",
         "max_concurrency",
         "max_context_tokens",
+        "budget_bytes",
+        "needed_bytes",
+        "seen_bytes",
+        "held_back_bytes",
+        "kv_pool_interval_bytes",
+        "kv_pool_tokens_interval",
+        "max_concurrency_interval",
+        "overheads",
+        "log_lines",
+        "stages",
     },
     "memory.per_gpu": {
         "capacity_bytes",
@@ -79,6 +89,7 @@ TOP = {
     "levers",
     "explanations",
     "warnings",
+    "comparison",
 }
 VARIETY: list[dict[str, Any]] = [
     scenario_document(),
@@ -88,6 +99,22 @@ VARIETY: list[dict[str, Any]] = [
     scenario_document(hardware={"custom": custom_card()}),
     scenario_document(hardware={"custom": custom_card(name="Mine", usd_per_hour=2.5, tdp_w=300)}),
     scenario_document(engine={"kv_pool_bytes": 5e10, "max_num_seqs": 7, "max_model_len": 900}, memory_basis="marketed"),
+    scenario_document(engine={"id": "ideal", "memory_utilization": 0.5}),
+    scenario_document(
+        "deepseek-v3",
+        "h200-sxm",
+        parallelism={"tensor": 4, "pipeline": 2, "decode_context": 4},
+        engine={"id": "sglang"},
+    ),
+    scenario_document("deepseek-v3", "h200-sxm", parallelism={"tensor": 2, "data": 8, "expert": 16}),
+    scenario_document("qwen3.5-27b", engine={"id": "llama.cpp", "max_num_seqs": 2, "weights_bytes": 2e10}),
+    scenario_document(
+        "llama-3.1-70b",
+        {"id": "h200-sxm", "count": 8},
+        parallelism={"tensor": 2},
+        engine={"id": "tensorrt-llm", "activation_bytes": 3e9},
+        techniques={"speculative": {"draft_tokens": 3, "draft": {"id": "llama-3.2-1b"}}},
+    ),
 ]
 
 
@@ -258,8 +285,9 @@ def test_every_wrong_field_is_named_at_once(calculator: TestClient) -> None:
 
 def test_what_the_catalog_does_not_have_is_named_together_with_a_hint(calculator: TestClient) -> None:
     posted = scenario_document("llama-3.1-9b", "h100-sxm", engine={"id": "vlm"}, parallelism={"data": 2})
+    posted["techniques"] = {"speculative": {"draft_tokens": 2, "draft": {"id": "qwen3-0.7b"}}}
     response = calculator.post(EVALUATE, json=posted)
-    assert paths(response) == ["parallelism.data", "model.id", "hardware.id", "engine.id"]
+    assert paths(response) == ["model.id", "hardware.id", "engine.id", "techniques.speculative.draft.id"]
     hints = {error["path"]: error["message"] for error in response.json()["errors"]}
     assert "h100-sxm-80gb" in hints["hardware.id"]
     assert "llama-3.1-8b" in hints["model.id"]
@@ -269,15 +297,26 @@ def test_what_the_catalog_does_not_have_is_named_together_with_a_hint(calculator
 @pytest.mark.parametrize(
     ("sections", "path"),
     [
-        ({"parallelism": {"pipeline": 2}}, "parallelism.pipeline"),
-        ({"parallelism": {"expert": 2}}, "parallelism.expert"),
-        ({"parallelism": {"data": 2}}, "parallelism.data"),
-        ({"hardware": {"id": "h100-sxm-80gb", "count": 2}}, "hardware.count"),
-        ({"engine": {"block_size": 16}}, "engine.block_size"),
-        ({"techniques": {"speculative": {"tokens": 3}}}, "techniques.speculative"),
+        ({"parallelism": {"pipeline": 33}}, "parallelism.pipeline"),
+        ({"parallelism": {"tensor": 2, "expert": 2}}, "parallelism.expert"),
+        ({"parallelism": {"tensor": 4, "decode_context": 3}}, "parallelism.decode_context"),
+        ({"parallelism": {"tensor": 3}}, "parallelism.tensor"),
+        ({"hardware": {"id": "h100-sxm-80gb", "count": 3}, "parallelism": {"data": 2}}, "hardware.count"),
+        ({"engine": {"underneath": "sglang"}}, "engine.underneath"),
+        ({"techniques": {"disaggregation": {"prefill": 1}}}, "techniques.disaggregation"),
+        ({"techniques": {"chunked_prefill": True}}, "techniques.chunked_prefill"),
+        (
+            {
+                "parallelism": {"tensor": 4},
+                "techniques": {"speculative": {"draft_tokens": 2, "draft": {"id": "qwen2.5-0.5b"}}},  # 14 heads
+            },
+            "techniques.speculative.draft",
+        ),
     ],
 )
-def test_what_is_not_computed_is_refused_by_name(calculator: TestClient, sections: dict[str, Any], path: str) -> None:
+def test_what_cannot_be_computed_is_refused_by_name(
+    calculator: TestClient, sections: dict[str, Any], path: str
+) -> None:
     assert paths(calculator.post(EVALUATE, json=scenario_document(**sections))) == [path]
 
 

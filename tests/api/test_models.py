@@ -86,7 +86,14 @@ def test_the_reference_model(calculator: TestClient) -> None:
         "beyond_limit": False,
         "bytes_per_token": 131_072,
     }
-    assert body["held_by"]["weights"][0]["accelerators"]["h100-sxm-80gb"] == {"gpus": 1, "users": 56}
+    shipped, card = SHELF.facts["llama-3.1-8b"].loads[0], "h100-sxm-80gb"
+    users = shipped.shares[0].users(CATALOG.devices[card])  # worked out by hand in tests/test_holding.py
+    assert body["held_by"]["weights"][0]["accelerators"][card] == {"gpus": 1, "users": users}
+    assert body["held_by"]["weights"][0]["per_gpu"][1] == {
+        "gpus": 2,
+        "weight_bytes": 8_030_527_488,  # half of all matrices, and 65 norms of 4,096 copied
+        "sequence_bytes": 8_192 * 65_536,
+    }
     assert body["state_bytes"] == 0
 
 

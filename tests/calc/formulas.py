@@ -17,11 +17,11 @@ UNITS: dict[str, tuple[str, float]] = {
 }
 _UNIT = "|".join(re.escape(unit) for unit in sorted(UNITS, key=len, reverse=True))
 WRITTEN = re.compile(rf"(?P<dollar>\$)?(?P<number>-?{_NUMBER})(?: (?P<unit>{_UNIT})(?![A-Za-z/]))?")
-_OPERATORS = set("×÷−+(),⌊⌋")
+_OPERATORS = set("×÷−+(),⌊⌋⌈⌉")
 
 
 class NotAFormulaError(ValueError):
-    """The text is not one of numbers, known symbols, × ÷ + − max( ) min( ) ⌊ ⌋ and parentheses."""
+    """The text is not one of numbers, known symbols, × ÷ + − max( ) min( ) ⌊ ⌋ ⌈ ⌉ and parentheses."""
 
 
 def reread(text: str) -> tuple[float, str]:
@@ -97,6 +97,8 @@ class _Reader:
             return self._closed(")")
         if token == "⌊":
             return float(math.floor(self._closed("⌋")))
+        if token == "⌈":
+            return float(math.ceil(self._closed("⌉")))
         if token in ("max", "min"):
             self._take("(")
             found = [self._sum()]

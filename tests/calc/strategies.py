@@ -13,6 +13,7 @@ from app.calc.architecture import Architecture, LayerGroup
 from app.calc.broadcast import Quantity
 from app.calc.deployment import Deployment, Engine, Precision, Workload
 from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.engines.parts import Given
 from app.calc.layers.dense import DenseFeedForward
 from app.calc.layers.grouped_attention import GroupedAttention, QkNorm
 from tests.factories import precision, shipped_catalog
@@ -109,10 +110,10 @@ def workloads(concurrency: st.SearchStrategy[int | None] | None = None) -> st.Se
 def engines(pools: st.SearchStrategy[float | None] | None = None) -> st.SearchStrategy[Engine]:
     return st.builds(
         Engine,
-        id=st.just("vllm"),
+        id=st.just("ideal"),
         memory_utilization=st.floats(0.01, 1),
         max_num_seqs=st.none() | st.integers(1, 1000),
-        kv_pool_bytes=pools if pools is not None else st.none() | st.floats(1, 1e12),
+        given=st.builds(Given, kv_pool=pools if pools is not None else st.none() | st.floats(1, 1e12)),
     )
 
 

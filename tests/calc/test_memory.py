@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from app.calc.accelerator import MemoryBasis
 from app.calc.deployment import Deployment, Engine
+from app.calc.deployment_limits import MOST_CONCURRENT
 from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.engines.parts import Given
 from app.calc.kv_cache import cache_shape, kv_bytes_per_sequence
 from app.calc.measure import measure
-from app.calc.memory import kv_pool_bytes, memory, whole_sequences
+from app.calc.memory import memory
 from app.calc.parameters import count_parameters, weight_bytes
 from app.calc.verdict import Limiter, State, limiter_of, required_bytes, state_of, verdict
 from tests.calc.strategies import deployments, engines, repeatable
@@ -47,7 +49,7 @@ def test_the_marketed_memory_is_the_number_on_the_box() -> None:
 
 
 def test_a_measured_pool_beats_the_computed_one() -> None:
-    held = memory(deployment(engine=engine(kv_pool_bytes=50e9)))
+    held = memory(deployment(engine=engine(given=Given(kv_pool=50e9))))
     assert held.per_gpu.kv_pool_bytes == 50e9
     assert held.max_concurrency == math.floor(50e9 / (1500 * 131_072)) == 254
     assert held.budget_bytes == pytest.approx(16_060_522_496 + 50e9, rel=1e-12)  # it has room for weights and pool
@@ -69,16 +71,19 @@ def test_no_concurrency_means_as_many_as_fit_and_at_least_one() -> None:
 
 def test_where_every_layer_has_a_window_the_model_sets_the_longest_context() -> None:
     held = memory(deployment(architecture=interleaved(full_layers=0)))
-    assert held.context_limit is None
+    assert held.context_is_endless
     assert held.max_context_tokens == 8192
     endless = replace(interleaved(full_layers=0), max_position=None)
     assert memory(deployment(architecture=endless)).max_context_tokens == 1500
 
 
 def test_a_pool_is_never_below_zero_and_sequences_are_whole() -> None:
-    assert kv_pool_bytes(10.0, 16.0) == 0
-    assert kv_pool_bytes(100.0, 16.0, 4.0) == 80
-    assert (whole_sequences(10.0, 3.0), whole_sequences(9.0, 3.0), whole_sequences(0.0, 3.0)) == (3, 3, 0)
+    one = 1500 * 131_072
+    for pool, sequences in ((3 * one + 1, 3), (3 * one, 3), (3 * one - 1, 2), (1, 0)):
+        assert memory(deployment(engine=engine(given=Given(kv_pool=pool)))).max_concurrency == sequences
+    held = memory(deployment(engine=engine(0.1)))  # 8.55 GB for 16.06 GB of weights
+    assert (held.per_gpu.kv_pool_bytes, held.kv_pool_tokens, held.max_concurrency) == (0, 0, 0)
+    assert held.tightest.pool.mid == REPORTED * 0.1 - 16_060_522_496
 
 
 @repeatable
@@ -98,8 +103,8 @@ def test_the_pool_holds_the_most_sequences_and_not_one_more(asked: Deployment) -
     held = memory(asked)
     pool, one, most = held.per_gpu.kv_pool_bytes, held.kv_bytes_per_sequence, held.max_concurrency
     assert most * one <= pool * (1 + 1e-12)
-    cap = asked.engine.max_num_seqs
-    if cap is None or most < cap:
+    cap = min(asked.engine.max_num_seqs or MOST_CONCURRENT, MOST_CONCURRENT)
+    if most < cap:
         assert pool < (most + 1) * one * (1 + 1e-12)
     else:
         assert most == cap
@@ -117,7 +122,7 @@ def test_the_pool_holds_its_tokens_and_not_one_more(asked: Deployment) -> None:
 @given(deployments())
 def test_all_running_sequences_together_reach_the_longest_context_and_not_one_token_more(asked: Deployment) -> None:
     held = memory(asked)
-    if held.context_limit is None:
+    if held.context_is_endless:
         return
     kv_cache, n = asked.precision.kv_cache, held.max_context_tokens
     share = held.per_gpu.kv_pool_bytes / held.running_sequences
@@ -156,7 +161,7 @@ def test_it_fits_exactly_when_the_pool_holds_the_sequences_asked_for(asked: Depl
 def test_a_measured_pool_that_holds_the_sequences_is_never_told_not_to_fit() -> None:
     # 16.06 GB of weights in a share of 0.1 × 85.5 GB (an engine whose setting is for the cache alone): the pool was
     # measured beside those weights, and beats what is computed.
-    asked = deployment(engine=engine(0.1, kv_pool_bytes=2e9), workload=workload(concurrency=1))
+    asked = deployment(engine=engine(0.1, given=Given(kv_pool=2e9)), workload=workload(concurrency=1))
     found = measure(asked)
     assert found.memory.max_concurrency == 10
     assert found.memory.per_gpu.free_bytes > 0
@@ -225,7 +230,7 @@ def test_a_tenth_of_the_share_to_spare_is_the_edge_of_tight() -> None:
     needed = 16_060_522_496 + 8192 * 131_072
     for extra, state in ((-1e-9, State.TIGHT), (1e-9, State.FITS)):
         card = replace(h100_sxm(), memory_reported_bytes=None, memory_marketed_bytes=needed / 0.9 * (1 + extra))
-        asked = deployment(accelerator=card, engine=Engine("vllm", 1.0), workload=workload(8191, 1, 1))
+        asked = deployment(accelerator=card, engine=Engine("ideal", 1.0), workload=workload(8191, 1, 1))
         assert state_of(asked, measure(asked)) is state
 
 
@@ -239,7 +244,7 @@ def test_a_narrower_cache_never_holds_fewer_sequences(kv_cache: Dtype) -> None:
 
 @pytest.mark.parametrize("concurrency", [None, 64, 3000])
 def test_no_measured_pool_makes_a_card_larger_than_it_is(concurrency: int | None) -> None:
-    asked = deployment(engine=engine(0.9, kv_pool_bytes=5e11), workload=workload(concurrency=concurrency))
+    asked = deployment(engine=engine(0.9, given=Given(kv_pool=5e11)), workload=workload(concurrency=concurrency))
     found = measure(asked)
     held = found.memory
     assert held.per_gpu.kv_pool_bytes == held.per_gpu.capacity_bytes - held.per_gpu.weights_bytes

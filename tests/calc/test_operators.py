@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from app.calc.accelerator import Accelerator
 from app.calc.deployment import Deployment
 from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.kv_cache import cache_shape
 from app.calc.layers.experts import Experts
 from app.calc.layers.parts import OperatorName
 from app.calc.operators import Operator, decode_operators, prefill_operators
@@ -112,7 +113,9 @@ def test_finding_part_of_a_prompt_in_the_cache_never_takes_longer(
     found = data.draw(st.integers(1, prompt - 1))
     whole, rest = prefill_operators(asked, prompt), prefill_operators(asked, prompt - found, found)
     card = asked.accelerator
-    assert float(ceiling_s(rest, card)) <= float(ceiling_s(whole, card)) * (1 + A_ULP)
+    # What was found of a recurrent layer is its state, which has to be read: for a few tokens more than they save.
+    read_s = cache_shape(asked.architecture).state_bytes / card.bandwidth_bytes_per_s
+    assert float(ceiling_s(rest, card)) <= float(ceiling_s(whole, card)) * (1 + A_ULP) + read_s
 
 
 @repeatable

@@ -9,6 +9,7 @@ from app.calc.accelerator import Accelerator, MemoryBasis, UnknownPeakError
 from app.calc.broadcast import floor, maximum, minimum, scalar
 from app.calc.cost import cost, joules_per_token, usd_per_million_tokens
 from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.engines.parts import Given
 from app.calc.evaluation import evaluate
 from app.calc.measure import measure
 from app.calc.notices import notices
@@ -116,7 +117,7 @@ def test_notices_say_what_makes_a_number_less_than_it_seems() -> None:
     assert codes(engine=engine(max_model_len=1500)) == ["ideal_engine"]
     assert codes(accelerator=unknown) == ["memory_not_reported", "ideal_engine"]
     assert codes(accelerator=unknown, memory_basis=MemoryBasis.MARKETED) == ["ideal_engine"]
-    assert codes(engine=engine(kv_pool_bytes=80e9)) == ["pool_exceeds_card", "ideal_engine"]
+    assert codes(engine=engine(given=Given(kv_pool=80e9))) == ["pool_exceeds_card", "ideal_engine"]
     assert codes(engine=engine(max_num_seqs=63)) == ["requests_wait", "ideal_engine"]
     assert codes(engine=engine(max_num_seqs=64)) == ["ideal_engine"]
 
@@ -132,7 +133,7 @@ def test_a_target_below_the_ceiling_is_out_of_reach() -> None:
 def test_notices_are_sentences() -> None:
     asked = deployment(
         workload=workload(prompt_tokens=200_000, slo_ttft_s=1e-6, slo_tpot_s=1e-6),
-        engine=engine(max_model_len=1000, max_num_seqs=1, kv_pool_bytes=80e9),
+        engine=engine(max_model_len=1000, max_num_seqs=1, given=Given(kv_pool=80e9)),
     )
     for notice in notices(asked, measure(asked)):
         assert notice.message.endswith(".")

@@ -1,18 +1,22 @@
 """A grid of batch and context: every cell is the evaluation of that one pair."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.calc.deployment import Deployment
+from app.calc.deployment import Deployment, Engine
 from app.calc.kv_cache import kv_bytes_per_sequence
+from app.calc.measure import measure
 from app.calc.memory import memory
 from app.calc.operators import decode_operators
 from app.calc.phase import ceiling_s
+from app.calc.split import Split
 from app.calc.sweep import decode_sweep
 from tests.calc.strategies import array, deployments, repeatable
-from tests.factories import deployment, engine, llama_3_1_8b
+from tests.factories import BF16, deployment, engine, llama_3_1_8b, shipped_catalog, workload
 
 axis = st.lists(st.integers(1, 100_000).map(float), min_size=1, max_size=3)
 
@@ -26,6 +30,7 @@ def test_each_cell_is_the_step_of_its_pair(asked: Deployment, batches: list[floa
         shape
     }
     held = memory(asked)
+    assert asked.replicas == asked.split.gpus == 1
     for i, j in np.ndindex(*shape):
         step = float(ceiling_s(decode_operators(asked, batches[i], contexts[j]), asked.accelerator))
         cache = batches[i] * float(kv_bytes_per_sequence(asked.architecture, contexts[j], asked.precision.kv_cache))
@@ -48,6 +53,30 @@ def test_more_sequences_than_the_card_holds_do_not_fit() -> None:
     found = decode_sweep(deployment(), array([most, most + 1]), array([4096]))
     assert found.fits.tolist() == [[1], [0]]
     assert kv_bytes_per_sequence(llama_3_1_8b(), 4096, deployment().precision.kv_cache) == 2**29
+
+
+@pytest.mark.parametrize("engine_id", ["vllm", "sglang", "llama.cpp", "ideal"])
+@pytest.mark.parametrize("split", [Split(8), Split(4, 2), Split(2, data=4, expert=8), Split(8, decode_context=8)])
+def test_each_cell_of_a_split_model_is_its_evaluation(engine_id: str, split: Split) -> None:
+    catalog = shipped_catalog()
+    model, card = "deepseek-v3", catalog.devices["h200-sxm"]
+    asked = deployment(
+        architecture=catalog.architectures[model],
+        accelerator=card,
+        precision=replace(BF16, weights=catalog.plans[model]),
+        engine=Engine(engine_id, 0.95, catalog.engines[engine_id].make_policy(None), block_tokens=64),
+        split=split,
+        replicas=2,
+    )
+    contexts = [100, 4096, 20_001, 131_072]
+    for batches in ([1, 7], [1, 30, 31, 800, 5000, 100_000]):  # asked along either axis
+        found = decode_sweep(asked, array([float(n) for n in batches]), array([float(n) for n in contexts]))
+        for i, batch in enumerate(batches):
+            for j, context in enumerate(contexts):
+                one = measure(replace(asked, workload=workload(context - 1, 1, batch)))
+                assert found.fits[i, j] == (one.memory.max_concurrency >= batch)
+                step = measure(replace(asked, workload=workload(context - 1, 2, batch))).decode.ceiling_s
+                assert found.decode_step_s[i, j] == pytest.approx(step, rel=1e-12)
 
 
 def test_nothing_fits_beside_weights_that_do_not() -> None:

@@ -51,7 +51,8 @@ def test_one_row_in_full() -> None:
     assert row.price is not None
     assert row.price.usd_per_hour == 2.95
     assert row.price.basis.startswith("2026-05-20")
-    assert len(row.sources) == 8
+    assert len(row.sources) == 9
+    assert (row.memory.reported_mib, row.memory.seen_gib) == (81_559, 79.18)  # as the driver, and as start-up logs say
     (entry,) = row.disagreements
     assert (entry.fact, entry.seen, entry.kept) == ("dense_tflops.bf16", (989.4, 1979), 989.4)
 

@@ -10,7 +10,7 @@ from tests.factories import shipped_catalog
 
 def test_every_record_is_there_for_the_calculators_too() -> None:
     found = shipped_catalog()
-    assert (len(found.models), len(found.accelerators), len(found.engines)) == (152, 107, 6)
+    assert (len(found.models), len(found.accelerators), len(found.engines)) == (152, 107, 7)
     assert list(found.architectures) == list(found.models)
     assert list(found.devices) == list(found.accelerators)
     for id_, record in found.models.items():

@@ -1,0 +1,1 @@
+"""How each engine divides the memory of a GPU."""

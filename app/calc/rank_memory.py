@@ -1,0 +1,142 @@
+"""One GPU of each pipeline stage, divided by the engine's policy."""
+
+from dataclasses import dataclass, replace
+
+from app.calc.deployment import Deployment
+from app.calc.engines.parts import CachePlan, Draft, Interval, Overhead, Part, Rank, Settings
+from app.calc.parameters import count_parameters, weight_bytes
+from app.calc.split import Split, SplitError
+from app.calc.stages import stage_architectures
+
+DRIVER_EVIDENCE = "What the driver reports less what start-up logs say the engine sees."
+
+
+@dataclass(frozen=True, slots=True)
+class RankMemory:
+    """The memory of one GPU of a stage; the GPUs of a stage are alike.
+
+    `held_back_bytes` is what neither weights nor cache may use of the engine's share. `pool` may be negative: so much
+    is missing.
+    """
+
+    stage: int
+    rank: Rank
+    capacity_bytes: float
+    seen_bytes: float
+    budget_bytes: float
+    held_back_bytes: float
+    weights: Interval
+    overheads: tuple[Overhead, ...]
+    pool: Interval
+    is_pool_given: bool
+    plan: CachePlan
+    policy_name: str
+
+    @property
+    def layers(self) -> int:
+        """Layers on this stage."""
+        return self.rank.architecture.n_layers
+
+    def overhead(self, part: Part) -> Interval:
+        """The bytes of one part; nothing where the engine has none."""
+        return next((o.bytes for o in self.overheads if o.part is part), Interval.exactly(0.0))
+
+    def is_charged(self, part: Part) -> bool:
+        """True where the part comes out of the engine's share."""
+        return any(o.is_charged for o in self.overheads if o.part is part)
+
+    def needed_bytes(self, sequences: int, tokens: int) -> float:
+        """Of the share: what is held back, the weights, and the cache of so many sequences at full length."""
+        return self.held_back_bytes + self.weights.mid + sequences * self.plan.sequence_bytes(tokens)
+
+
+def rank_memories(deployment: Deployment) -> tuple[RankMemory, ...]:
+    """One GPU of every stage, first to last."""
+    parts = stage_architectures(deployment.architecture, deployment.split)
+    settings = _settings(deployment)
+    ranks = []
+    for place, part in enumerate(parts):
+        plan = deployment.precision.weights
+        padding = deployment.engine.policy.padding_bytes(part, plan)
+        counted = weight_bytes(count_parameters(part), plan) + padding
+        draft = deployment.draft if part.holds_head else None
+        if draft is not None:
+            draft = _draft_part(draft, deployment.split.tensor)
+            counted += weight_bytes(count_parameters(draft.architecture), draft.weights)
+        rank = Rank(
+            part,
+            deployment.architecture,
+            deployment.split,
+            deployment.precision.kv_cache,
+            settings,
+            counted,
+            draft,
+            deployment.accelerator.shares_memory,
+            deployment.accelerator.is_bus_linked,
+        )
+        ranks.append(_divide(deployment, place, rank))
+    return tuple(ranks)
+
+
+def _draft_part(draft: Draft, ranks: int) -> Draft:
+    """A draft is split as the model's layers are, among the tensor ranks; one that does not divide is whole on each."""
+    try:
+        return replace(draft, architecture=draft.architecture.split(Split(ranks)))
+    except SplitError:
+        return draft
+
+
+def _settings(deployment: Deployment) -> Settings:
+    engine = deployment.engine
+    return Settings(
+        utilization=engine.memory_utilization,
+        max_model_len=deployment.max_model_len,
+        step_tokens=engine.step_tokens,
+        max_num_seqs=engine.max_num_seqs,
+        profiled_seqs=engine.profiled_seqs,
+        block_tokens=engine.block_tokens,
+        prefix_caching=engine.prefix_caching,
+        is_eager=engine.is_eager,
+        draft_tokens=engine.draft_tokens,
+        given=engine.given,
+    )
+
+
+def _divide(deployment: Deployment, stage: int, rank: Rank) -> RankMemory:
+    policy, given, basis = deployment.engine.policy, deployment.engine.given, deployment.memory_basis
+    card, settings = deployment.accelerator, rank.settings
+    capacity = card.memory_bytes(basis)
+    seen = given.total_memory or (capacity if policy.sees_all else card.seen_bytes(basis))
+    capacity = max(capacity, seen)
+    if given.weights is not None:
+        weights = Interval.exactly(given.weights)
+    else:
+        weights = policy.weights.interval(rank.weights_bytes)
+    overheads = policy.overheads(rank, seen)
+    if not policy.sees_all:
+        driver = Overhead(
+            Part.DRIVER, Interval.exactly(capacity - seen), given.total_memory is not None, False, DRIVER_EVIDENCE
+        )
+        overheads = (driver, *overheads)
+    budget, pool = policy.budget_bytes(seen, overheads, settings), policy.pool(seen, weights, overheads, settings)
+    held_back = budget - weights.mid - pool.mid
+    if given.kv_pool is not None:
+        # Measured beside the weights, so the engine has room for both; but never for more than the card has.
+        pool = Interval.exactly(min(given.kv_pool, max(0.0, capacity - weights.mid)))
+        charged = sum(overhead.bytes.mid for overhead in overheads if overhead.is_charged)
+        held_back = max(0.0, min(charged, capacity - weights.mid - pool.mid))
+        budget = min(capacity, weights.mid + pool.mid + held_back)
+    return RankMemory(
+        stage=stage,
+        rank=rank,
+        capacity_bytes=capacity,
+        seen_bytes=seen,
+        budget_bytes=budget,
+        held_back_bytes=held_back,
+        weights=weights,
+        overheads=overheads,
+        pool=pool,
+        is_pool_given=given.kv_pool is not None,
+        plan=policy.plan(rank),
+        policy_name=policy.name,
+    )
