@@ -1,0 +1,1 @@
+"""What an inference engine's start-up log says: a pasted log in, figures and a partial scenario out."""
