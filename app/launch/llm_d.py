@@ -1,0 +1,110 @@
+"""llm-d: values of its modelservice chart, around the flags of the engine underneath."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from app.calc.units import GIB
+from app.launch.forms import CommandError
+from app.launch.frames import ANY_INTERFACE, MOST_GPUS_OF_A_NODE, write_yaml
+from app.launch.invocation import Invocation
+from app.launch.vllm import ENGINE as VLLM
+from app.scenario import Scenario
+
+PORT = 8000
+ROOM = 1.2
+CHART = "llm-d-modelservice 0.4.12"
+SOURCE = "llm-d-incubation/llm-d-modelservice, tag llm-d-modelservice-v0.4.12, charts/llm-d-modelservice"
+# The chart writes these itself, from `parallelism`.
+_FROM_THE_CHART = {"--tensor-parallel-size": "tensor", "--data-parallel-size": "data"}
+
+
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """The server of each pod: the engine and the words that start it, its image, how many, and its files' size."""
+
+    engine: str
+    serve: tuple[str, ...]
+    image: str
+    replicas: int
+    stored_bytes: float | None
+
+
+def write(scenario: Scenario, told: Invocation, pods: Pods) -> str:
+    """The values file of one deployment, decode and prefill in the same pods."""
+    split = scenario.parallelism
+    uri = f"hf://{told.source.path}" if told.source.on_hub else "pvc://models/" + told.source.path.rpartition("/")[2]
+    with_chart = pods.engine == VLLM
+    words = [word for pair in told.pairs if not (with_chart and pair[0] in _FROM_THE_CHART) for word in pair]
+    server: dict[str, Any] = {"name": pods.engine, "image": pods.image}
+    if with_chart:
+        server["modelCommand"] = "vllmServe"
+    else:
+        server |= {"modelCommand": "custom", "command": list(pods.serve)}
+        words = ["--model-path", told.source.path, *words, "--host", ANY_INTERFACE, "--port", str(PORT)]
+    server["args"] = words
+    gpus = split.tensor * split.pipeline * split.data
+    if split.pipeline > 1 or not with_chart:
+        server["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
+    server["mountModelVolume"] = True
+    decode: dict[str, Any] = {"create": True, "replicas": pods.replicas}
+    if with_chart:
+        decode["parallelism"] = {"tensor": split.tensor, "data": split.data, "dataLocal": split.data, "workers": 1}
+    decode["containers"] = [server]
+    tail = told.source.path.rpartition("/")[2]
+    artifacts: dict[str, Any] = {"name": told.source.path if told.source.on_hub else tail, "uri": uri}
+    if pods.stored_bytes is not None:
+        # The chart's own size is a few MiB; the volume takes the files and what is written while they load.
+        artifacts["size"] = f"{ceil(ROOM * pods.stored_bytes / GIB)}Gi"
+    return write_yaml(
+        {
+            "multinode": False,
+            "modelArtifacts": artifacts,
+            "routing": {"servicePort": PORT, "proxy": {"enabled": False}},
+            "decode": decode,
+            "prefill": {"create": False},
+        }
+    )
+
+
+def notes(scenario: Scenario) -> list[str]:
+    """What the values leave to the reader."""
+    split = scenario.parallelism
+    found = [f"For the chart {CHART}: helm upgrade --install NAME llm-d-modelservice/llm-d-modelservice -f FILE."]
+    if split.tensor * split.pipeline * split.data > MOST_GPUS_OF_A_NODE:
+        found.append("A replica of more than 8 GPUs spans nodes: set multinode and workers as your nodes are.")
+    return found
+
+
+def flags_of_the_chart(values: Mapping[str, Any], words: list[str]) -> list[str]:
+    """The words that the chart puts before a container's own, from the role's `parallelism`.
+
+    Raises:
+        CommandError: a size that is no plain value.
+    """
+    found: list[str] = []
+    parallelism = values.get("parallelism")
+    sizes = dict(parallelism) if isinstance(parallelism, dict) else {}
+    if "data" not in sizes and "dataLocal" in sizes and sizes.get("workers") in (None, "1"):
+        sizes["data"] = sizes["dataLocal"]
+    present = {word.partition("=")[0] for word in words}
+    for flag, key in _FROM_THE_CHART.items():
+        size = sizes.get(key)
+        if size is None or flag in present:
+            continue
+        if not isinstance(size, str):
+            raise CommandError(f"parallelism.{key} must be a whole number.")
+        found += [flag, size]
+    return found
+
+
+def model_word(values: Mapping[str, Any]) -> str | None:
+    """The model that `modelArtifacts` names."""
+    artifacts = values.get("modelArtifacts")
+    if not isinstance(artifacts, dict):
+        return None
+    name, uri = artifacts.get("name"), artifacts.get("uri")
+    if isinstance(uri, str) and "{{" not in uri and "://" in uri:
+        return uri.partition("://")[2].replace('"', "")
+    return name if isinstance(name, str) else None
