@@ -80,7 +80,8 @@ def create_app(settings: Settings) -> FastAPI:
                 refuse=errors.answer,
                 most_bytes=settings.max_body_bytes,
                 by_path=dict.fromkeys(
-                    (f"{API}/evaluate/batch", f"{API}/import", "/import"), settings.max_batch_body_bytes
+                    (f"{API}/evaluate/batch", f"{API}/import", "/import", f"{API}/paste", "/paste"),
+                    settings.max_batch_body_bytes,
                 ),
             ),
             Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5),

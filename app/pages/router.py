@@ -7,8 +7,10 @@ from app.pages import (
     editor,
     hardware,
     importing,
+    launching,
     live,
     models,
+    pasting,
     policy_reports,
     reference,
     saved,
@@ -18,6 +20,8 @@ from app.pages import (
 # In their order: /models/custom is no model's page.
 MODULES = (
     workbench,
+    launching,
+    pasting,
     importing,
     editor,
     accelerator_editor,

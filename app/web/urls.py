@@ -14,6 +14,7 @@ NAVIGATION = (
     ("/", "Workbench"),
     ("/models", "Models"),
     ("/hardware", "Hardware"),
+    ("/paste", "Paste"),
     ("/live", "Live"),
     ("/docs", "API"),
 )
@@ -99,6 +100,11 @@ def accelerator_editor(items: Items = ()) -> str:
 def importing(items: Items = ()) -> str:
     """The import of a configuration, with what the items say filled in."""
     return f"/import?{query_string(items)}" if items else "/import"
+
+
+def launching(items: Items) -> str:
+    """The commands that launch a scenario."""
+    return f"/launch?{query_string(item for item in items if item[0] != 'units')}"
 
 
 def saved(slug: str) -> str:

@@ -5,7 +5,7 @@ const isQuantization = (file) => file.name.toLowerCase().includes("quant");
 async function put(file, area) {
   const name = area.name;
   const message = document.getElementById(`msg-${name}`);
-  if (file.size > MOST_BYTES) {
+  if (file.size > Number(area.form.dataset.most ?? MOST_BYTES)) {
     message.textContent = "The file is larger than is read here.";
     return false;
   }
@@ -15,8 +15,11 @@ async function put(file, area) {
   return true;
 }
 
+// A form whose `data-drop` names a field takes every file there; else a configuration and the file beside it.
+const fieldOf = (form, file) => form.dataset.drop || (isQuantization(file) ? "quant" : "config");
+
 function submit(form, filled) {
-  if (filled && form.elements.config.value.trim() !== "") form.requestSubmit();
+  if (filled && form.elements[form.dataset.drop || "config"].value.trim() !== "") form.requestSubmit();
 }
 
 export function setUpDropping(root) {
@@ -46,7 +49,7 @@ export function setUpDropping(root) {
       form.classList.remove("over");
       const filled = [];
       for (const file of event.dataTransfer.files) {
-        filled.push(await put(file, form.elements[isQuantization(file) ? "quant" : "config"]));
+        filled.push(await put(file, form.elements[fieldOf(form, file)]));
       }
       submit(form, filled.every(Boolean));
     });
