@@ -4,6 +4,7 @@ import numpy as np
 
 from app.answer import answer
 from app.calc.evaluation import evaluate
+from app.calc.lever_candidates import Alternative
 from app.calc.sweep import decode_sweep
 from app.catalog.catalog import load_catalog
 from app.charts.gallery import all_charts
@@ -35,7 +36,7 @@ def run() -> None:
         ],
     )
 
-    cards = [catalog.devices[id_] for id_ in ("h200-sxm", "b200-sxm")]
+    cards = [Alternative(catalog.devices[id_], 1024) for id_ in ("h200-sxm", "b200-sxm")]
     answered = answer(default_scenario(), catalog)
     body = dumps(document(answered))
 
@@ -52,7 +53,7 @@ def run() -> None:
         ("scenario to answer (validate, resolve, evaluate)", each(lambda: answer(default_scenario(), catalog))),
         ("answer to document", each(lambda: document(answered))),
         (f"document to JSON ({len(body):,} B)", each(lambda: dumps(document(answered)))),
-        ("five figures", each(lambda: all_charts(answered.evaluation))),
+        ("six figures", each(lambda: all_charts(answered.evaluation))),
     ]
     table(
         "One scenario",

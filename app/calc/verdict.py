@@ -57,11 +57,17 @@ def required_bytes(deployment: Deployment, measures: Measures) -> float:
 
 
 def state_of(deployment: Deployment, measures: Measures) -> State:
-    """Whether the required bytes fit the engine's share of the card, and whether a tenth of it is left."""
-    spare = measures.memory.budget_bytes - required_bytes(deployment, measures)
+    """Whether the required bytes fit the engine's share of the card, a tenth of it to spare, and what is assumed too.
+
+    What fits by the most likely pool, but not by the smallest of its interval, is tight as well.
+    """
+    held = measures.memory
+    spare = held.budget_bytes - required_bytes(deployment, measures)
     if spare < 0:
         return State.DOES_NOT_FIT
-    return State.TIGHT if spare < TIGHT_HEADROOM * measures.memory.budget_bytes else State.FITS
+    least = held.max_concurrency_interval[0]
+    is_sure = least >= (1 if deployment.workload.concurrency is None else held.running_sequences)
+    return State.FITS if is_sure and spare >= TIGHT_HEADROOM * held.budget_bytes else State.TIGHT
 
 
 def limiter_of(state: State, measures: Measures) -> Limiter:

@@ -1,4 +1,4 @@
-"""How the cache grows with the context, and where the card ends it."""
+"""How the cache grows with the context on one GPU, by the engine's own rules, and where its pool ends it."""
 
 import math
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.calc.evaluation import Evaluation
-from app.calc.kv_cache import kv_bytes_per_sequence
+from app.calc.memory import Memory
 from app.calc.notation import quantity
 from app.charts.figure import Chart, layout, log_axis, note, table_of, vertical
 from app.charts.series import Values
@@ -22,13 +22,14 @@ def context_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
     top = max(LEAST_TOP, limit or 0, 2 * total)
     start = min(256, total)
     context = np.unique(np.rint(np.geomspace(start, top, 25))).astype(float)
-    one = np.asarray(kv_bytes_per_sequence(deployment.rank_architecture, context, deployment.precision.kv_cache))
-    running, pool = held.running_sequences, held.per_gpu.kv_pool_bytes
+    one = np.array([held.plan.sequence_bytes(int(tokens)) for tokens in context])
+    running, pool = held.rank_sequences, held.per_gpu.kv_pool_bytes
     traces = [_line(context, one / scale, "One sequence", "one", "solid", unit)]
     if running > 1:
         traces.append(_line(context, running * one / scale, f"All {running:,}", "decode", "solid", unit))
     traces.append(_here(total, running * held.gpu_bytes_per_sequence / scale, unit))
-    bottom, highest = float(one[0]) / scale, running * float(one[-1]) / scale
+    bottom = max(1.0, float(one[0])) / scale  # a byte, where nothing is kept
+    highest = max(bottom, running * float(one[-1]) / scale)
     shapes = [vertical(limit, "muted", "dot")] if limit else []
     labels = []
     if pool > 0:
@@ -67,7 +68,7 @@ def context_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
         ),
     }
     rows = [
-        (int(c), float(b), float(running * b), "yes" if running * b <= pool else "no")
+        (int(c), float(b), float(running * b), "yes" if _fits(held, int(c)) else "no")
         for c, b in zip(context, one, strict=True)
     ]
     return Chart(
@@ -78,6 +79,11 @@ def context_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
         figure,
         table_of(("context (tokens)", "one sequence (B)", f"all {running:,} (B)", "fits the pool"), rows),
     )
+
+
+def _fits(held: Memory, tokens: int) -> bool:
+    """Whether every stage has room for its sequences at that length."""
+    return all(rank.plan.fitting(max(0.0, rank.pool.mid), tokens) >= held.rank_sequences for rank in held.ranks)
 
 
 def _line(context: Values, values: Values, name: str, role: str, dash: str, unit: str) -> dict[str, Any]:
@@ -119,10 +125,12 @@ def _pool_line(size: float) -> dict[str, Any]:
 def _summary(evaluation: Evaluation, *, binary: bool) -> str:
     held = evaluation.measures.memory
     one = quantity(held.gpu_bytes_per_sequence, "B", 3, binary=binary)
-    tokens, running = evaluation.deployment.workload.total_tokens, held.running_sequences
+    tokens, running = evaluation.deployment.workload.total_tokens, held.rank_sequences
     who = "the sequence" if running == 1 else f"each of {running:,} sequences"
-    where = "" if evaluation.deployment.tensor_parallel == 1 else " on each GPU"
+    where = "" if evaluation.deployment.gpus == 1 else " on each GPU"
     text = f"A sequence of {tokens:,} tokens holds {one} of cache{where}."
     if held.max_context_tokens < 1:
-        return f"{text} The card has no room for a cache."
+        if held.per_gpu.kv_pool_bytes <= 0:
+            return f"{text} The card has no room for a cache."
+        return f"{text} The pool has no room for {running:,} at any length."
     return f"{text} In the pool {who} could grow to {held.max_context_tokens:,} tokens."

@@ -1,104 +1,235 @@
-"""What fills the card."""
+"""What fills the card: from all that it has down to what is still free, step by step."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from app.calc.evaluation import Evaluation
+from app.calc.memory import Memory
 from app.calc.notation import quantity
-from app.charts.figure import Chart, layout, linear_axis, note, table_of, vertical
+from app.charts.figure import Cell, Chart, layout, linear_axis, note, table_of
+from app.charts.memory_steps import Kind, Step, memory_steps
+
+HEIGHT_PX = 444
+MOST_BELOW = 1.5
+"""How far below 0 is drawn, in cards."""
+# How a step is known is told by the look of its bar, and in words.
+LOOKS = {
+    Kind.TOTAL: ("", "what is left"),
+    Kind.KNOWN: ("", "computed"),
+    Kind.ASSUMED: (".", "assumed"),
+    Kind.GIVEN: ("-", "given"),
+    Kind.OUTSIDE: ("/", "outside"),
+    Kind.MISSING: ("x", "missing"),
+}
+_FONT = {"color": "@ink", "size": 12}
+_KEY = (Kind.KNOWN, Kind.ASSUMED, Kind.GIVEN, Kind.OUTSIDE, Kind.MISSING)
 
 
 def memory_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
-    """One stacked bar: weights, cache in use, cache still free, and what lies outside the engine's share.
-
-    What exceeds the card is hatched and stands beyond the card's line.
-    """
+    """A waterfall of the tightest GPU. Whiskers span eight logs of ten; what stands left of 0 is missing."""
     held = evaluation.measures.memory
+    steps = memory_steps(held)
     scale, unit = (2.0**30, "GiB") if binary else (1e9, "GB")
-    capacity, weights = held.per_gpu.capacity_bytes, held.per_gpu.weights_bytes
-    cache = held.running_sequences * held.gpu_bytes_per_sequence
-    free_pool = max(0.0, held.per_gpu.kv_pool_bytes - cache)
-    outside = max(0.0, capacity - weights - cache - free_pool)
-    parts = [
-        ("Weights", weights, "weights", ""),
-        ("Cache in use", cache, "cache", ""),
-        ("Cache free", free_pool, "free", ""),
-        ("Not the engine's", outside, "outside", "/"),
-    ]
-    over = max(0.0, weights + cache - capacity)
-    traces, start = [], 0.0
-    for name, size, role, pattern in parts:
-        inside = max(0.0, min(start + size, capacity) - start)
-        beyond = size - inside
-        if inside > 0:
-            traces.append(_bar(name, inside / scale, role, pattern, size, binary))
-        if beyond > 0:
-            traces.append(_bar(f"{name}, over the card", beyond / scale, role, "x", beyond, binary))
-        start += size
+    lowest = min(0.0, *(step.end.mid for step in steps))
+    highest = max(step.start for step in steps) or held.per_gpu.capacity_bytes
+    highest = max(highest, *(step.end.mid for step in steps))
+    # A bar far beyond the card would make the card a line: it is cut, and its size stands beside it.
+    lowest = max(lowest, -MOST_BELOW * highest)
+    span = highest - lowest
+    reach = [(lowest - 0.07 * span * (lowest < 0)) / scale, (highest + 0.02 * span) / scale]
+    rows = range(len(steps))
     figure = {
-        "data": traces,
+        "data": [
+            *(_bar(step, row, scale, binary) for row, step in zip(rows, steps, strict=True)),
+            *_keys(steps),
+        ],
         "layout": layout(
-            280,
-            barmode="stack",
-            bargap=0.45,
-            xaxis=linear_axis(unit, max(capacity, start) / scale, range=[0, max(capacity, start) * 1.06 / scale]),
-            yaxis={"visible": False, "fixedrange": True},
-            shapes=[
-                vertical(capacity / scale, "limit", "solid", layer="above"),
-                vertical(held.budget_bytes / scale, "ridge", "dash", layer="above"),
-            ],
+            HEIGHT_PX,
+            barmode="overlay",
+            xaxis=linear_axis(unit, max(-lowest, highest) / scale, range=reach),
+            yaxis=_names(steps),
+            shapes=[*_connectors(steps, scale), _zero(len(steps))],
             annotations=[
-                _line_label("card", capacity, max(capacity, start), 0, scale),
-                _line_label("engine's share", held.budget_bytes, max(capacity, start), 1, scale),
+                note(_written(step, binary), 1, row, xref="paper", xanchor="left", xshift=8, font=_FONT)
+                for row, step in zip(rows, steps, strict=True)
             ],
-            legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+            margin={"l": 112, "r": 86, "t": 52, "b": 44},
+            legend=_LEGEND,
         ),
     }
-    rows = [(name, size, size / capacity) for name, size, _, _ in parts]
-    rows += [
-        ("Over the card", over, over / capacity),
-        ("Card", capacity, 1.0),
-        ("Engine's share", held.budget_bytes, held.budget_bytes / capacity),
-    ]
     return Chart(
         "memory",
-        "Memory of the card",
+        "Memory of a GPU, step by step",
         "What fills it, and how much is left?",
-        _summary(evaluation, cache, free_pool, over, binary=binary),
+        _summary(evaluation, binary=binary),
         figure,
-        table_of(("part", "bytes (B)", "share of the card"), rows),
+        table_of(_COLUMNS, _rows(held, steps)),
     )
 
 
-def _line_label(text: str, at: float, end: float, height: int, scale: float) -> dict[str, Any]:
-    """The name of a line, on the side where there is room for it."""
-    side, shift = ("right", -3) if at > 0.4 * end else ("left", 3)
-    vertical_anchor = "top" if height else "bottom"
-    return note(text, at / scale, height, yref="paper", yanchor=vertical_anchor, xanchor=side, xshift=shift)
+_LEGEND = {
+    "orientation": "h",
+    "x": 0,
+    "xanchor": "left",
+    "y": 1.01,
+    "yanchor": "bottom",
+    "itemclick": False,
+    "itemdoubleclick": False,
+    "font": {"size": 12},
+}
+_COLUMNS = ("part", "bytes (B)", "at least (B)", "at most (B)", "share of the card", "how it is known")
 
 
-def _bar(name: str, size: float, role: str, pattern: str, size_bytes: float, binary: bool) -> dict[str, Any]:
+def _rows(held: Memory, steps: Sequence[Step]) -> list[tuple[Cell, ...]]:
+    """The steps, and the two limits that other tables refer to."""
+    capacity = held.per_gpu.capacity_bytes
+    found: list[tuple[Cell, ...]] = [
+        (step.name, step.bytes, *step.sizes, step.bytes / capacity, _known(step)) for step in steps
+    ]
+    share = held.budget_bytes
+    return [*found, ("Engine’s share", share, share, share, share / capacity, "what is left")]
+
+
+def _known(step: Step) -> str:
+    words = LOOKS[step.kind][1]
+    return f"{words}, outside" if step.is_aside else words
+
+
+def _names(steps: Sequence[Step]) -> dict[str, Any]:
+    """A numbered axis whose labels name the steps, the first one at the top."""
     return {
-        "type": "bar",
-        "orientation": "h",
-        "name": name,
-        "x": [size],
-        "y": [""],
-        "marker": {
-            "color": f"@{role}",
-            "line": {"color": "@surface", "width": 1},
-            "pattern": {"shape": pattern, "fgcolor": "@hatch", "size": 7, "fillmode": "overlay"},
-        },
-        "hovertemplate": f"{name}: {quantity(size_bytes, 'B', 4, binary=binary)}<extra></extra>",
+        "tickmode": "array",
+        "tickvals": list(range(len(steps))),
+        "ticktext": [_label(step) for step in steps],
+        "tickfont": _FONT,
+        "range": [len(steps) - 0.5, -0.5],
+        "showgrid": False,
+        "zeroline": False,
+        "automargin": True,
+        "fixedrange": True,
     }
 
 
-def _summary(evaluation: Evaluation, cache: float, free: float, over: float, *, binary: bool) -> str:
+def _label(step: Step) -> str:
+    return f"{step.name}, given" if step.kind is Kind.GIVEN else step.name
+
+
+def _written(step: Step, binary: bool) -> str:
+    """The size with its sign: a step down takes it away."""
+    size = quantity(step.bytes, "B", 3, binary=binary)
+    if step.is_aside:
+        return f"({size})"
+    return f"− {size}" if step.end.mid < step.start else size
+
+
+def _bar(step: Step, row: int, scale: float, binary: bool) -> dict[str, Any]:
+    pattern, words = LOOKS[step.kind]
+    if step.is_aside:
+        pattern = LOOKS[Kind.OUTSIDE][0]
+    low, high = step.sizes
+    size = quantity(step.bytes, "B", 4, binary=binary)
+    between = ""
+    if low != high:
+        between = f", {quantity(low, 'B', 3, binary=binary)} to {quantity(high, 'B', 3, binary=binary)}"
+    bar: dict[str, Any] = {
+        "type": "bar",
+        "orientation": "h",
+        "name": step.name,
+        "showlegend": False,
+        "base": [step.start / scale],
+        "x": [(step.end.mid - step.start) / scale],
+        "y": [row],
+        "width": 0.62,
+        "marker": _marker(step.role, pattern),
+        "hovertemplate": f"{step.name}: {size}{between} ({words})<extra></extra>",
+    }
+    if low != high:
+        bar["error_x"] = {
+            "type": "data",
+            "symmetric": False,
+            "array": [(step.end.high - step.end.mid) / scale],
+            "arrayminus": [(step.end.mid - step.end.low) / scale],
+            "color": "@ink",
+            "thickness": 1,
+            "width": 3,
+        }
+    return bar
+
+
+def _marker(role: str, pattern: str) -> dict[str, Any]:
+    return {
+        "color": f"@{role}",
+        "line": {"color": "@surface", "width": 1},
+        "pattern": {"shape": pattern, "fgcolor": "@hatch", "size": 6, "fillmode": "overlay"},
+    }
+
+
+def _keys(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    """An entry of the legend for each way of knowing that is there."""
+    roles = {Kind.KNOWN: "weights", Kind.ASSUMED: "overhead", Kind.GIVEN: "weights", Kind.OUTSIDE: "outside"}
+    there = {step.kind for step in steps} | ({Kind.OUTSIDE} if any(step.is_aside for step in steps) else set())
+    return [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": LOOKS[kind][1],
+            "x": [None],
+            "y": [0],
+            "marker": _marker(roles.get(kind, "limit"), LOOKS[kind][0]),
+            "hoverinfo": "skip",
+        }
+        for kind in _KEY
+        if kind in there
+    ]
+
+
+def _connectors(steps: Sequence[Step], scale: float) -> list[dict[str, Any]]:
+    """A thin line from the end of each step to the next one of the chain."""
+    chain = [(row, step) for row, step in enumerate(steps) if not step.is_aside]
+    return [
+        {
+            "type": "line",
+            "x0": step.end.mid / scale,
+            "x1": step.end.mid / scale,
+            "y0": row + 0.31,
+            "y1": below - 0.31,
+            "line": {"color": "@ridge", "width": 1, "dash": "dot"},
+            "layer": "below",
+        }
+        for (row, step), (below, _) in pairwise(chain)
+    ]
+
+
+def _zero(rows: int) -> dict[str, Any]:
+    """Where the memory ends."""
+    return {
+        "type": "line",
+        "x0": 0,
+        "x1": 0,
+        "y0": -0.5,
+        "y1": rows - 0.5,
+        "line": {"color": "@limit", "width": 1.5},
+        "layer": "above",
+    }
+
+
+def _summary(evaluation: Evaluation, *, binary: bool) -> str:
     held, name = evaluation.measures.memory, evaluation.deployment.accelerator.name
 
     def written(value: float) -> str:
         return quantity(value, "B", 3, binary=binary)
 
-    text = f"{name}: weights {written(held.per_gpu.weights_bytes)}, cache {written(cache)}"
-    if over > 0:
-        return f"{text}; {written(over)} more than the card has."
-    return f"{text}, {written(free)} of cache still free, of {written(held.per_gpu.capacity_bytes)} in all."
+    rank, capacity = held.tightest, held.per_gpu.capacity_bytes
+    cache = held.rank_sequences * held.gpu_bytes_per_sequence
+    beside = rank.seen_bytes - rank.weights.mid - rank.pool.mid
+    where = f"{name}, stage {rank.stage + 1} of {len(held.ranks)}" if len(held.ranks) > 1 else name
+    text = f"{where}: of {written(capacity)}, weights take {written(held.per_gpu.weights_bytes)}"
+    if rank.pool.mid <= 0:
+        return f"{text}; {written(-min(rank.pool.mid, capacity - rank.weights.mid))} are missing before any cache."
+    text += f" and all else {written(max(0.0, beside))}; the cache pool has {written(rank.pool.mid)}"
+    if not rank.pool.is_exact:
+        text += f" ({written(rank.pool.low)} to {written(rank.pool.high)} in eight cases of ten)"
+    if cache > rank.pool.mid:
+        return f"{text}, {written(cache - rank.pool.mid)} less than the {written(cache)} of cache that is asked for."
+    return f"{text}, of which {written(cache)} are in use."

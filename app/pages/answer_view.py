@@ -7,10 +7,13 @@ from typing import Any
 from app.answer import Answer
 from app.calc.explanation import Explanation
 from app.calc.notation import quantity
-from app.calc.verdict import Verdict, verdict
+from app.calc.verdict import State, Verdict, verdict
 from app.charts.figure import Chart
 from app.charts.gallery import all_charts
+from app.pages.engine_words import engine_words
+from app.pages.memory_view import MemoryView, memory_view
 from app.pages.metrics import Level, Metric, levels, metrics
+from app.pages.undo import UNDO, replaced
 from app.refusal import ScenarioError
 from app.scenario import Scenario
 from app.web import urls
@@ -20,10 +23,11 @@ BINARY, DECIMAL = "gib", "gb"
 
 @dataclass(frozen=True, slots=True)
 class LeverLink:
-    """A lever as a link to the changed scenario, with its effect in words."""
+    """A lever as a link to the changed scenario, with its effect in words; the link knows the way back."""
 
     label: str
     href: str
+    state: str
     effects: tuple[str, ...]
 
 
@@ -38,6 +42,7 @@ class AnswerView:
     metrics: Sequence[Metric]
     levels: Sequence[Level]
     levers: Sequence[LeverLink]
+    memory: MemoryView
     charts: Sequence[Chart]
     export_stamp: str
 
@@ -82,6 +87,7 @@ def answer_view(answered: Answer, *, binary: bool) -> AnswerView:
         metrics=metrics(evaluation, binary=binary),
         levels=levels(evaluation, binary=binary),
         levers=_levers(answered, binary=binary),
+        memory=memory_view(answered, binary=binary),
         charts=all_charts(evaluation, binary=binary),
         export_stamp=_stamp(answered),
     )
@@ -93,11 +99,11 @@ def subject(answered: Answer) -> str:
     precision, workload = deployment.precision, deployment.workload
     formats = f"weights {precision.weights.label}, cache {precision.kv_cache}, arithmetic {precision.compute}"
     lengths = f"{workload.prompt_tokens:,} + {workload.output_tokens:,} tokens"
-    users, gpus = answered.evaluation.measures.memory.running_sequences, deployment.tensor_parallel
+    users, gpus = answered.evaluation.measures.memory.running_sequences, deployment.gpus
     cards = deployment.accelerator.name if gpus == 1 else f"{gpus:,} × {deployment.accelerator.name}"
     return (
         f"{deployment.architecture.name} on {cards}; {formats}; {lengths}; "
-        f"{users:,} {'user' if users == 1 else 'users'}"
+        f"{users:,} {'user' if users == 1 else 'users'}; {engine_words(answered)}"
     )
 
 
@@ -106,9 +112,12 @@ def _stamp(answered: Answer) -> str:
 
 
 def _levers(answered: Answer, *, binary: bool) -> list[LeverLink]:
-    found = []
+    found, units = [], BINARY if binary else DECIMAL
+    here = urls.scenario_items(answered.scenario, units)
+    # What a log said came out of the scenario as it is; of the changed one it says nothing.
+    document = answered.scenario.document() | {"observed": {}}
     for lever in answered.evaluation.levers:
-        patched = merge_patch(answered.scenario.document(), dict(lever.change))
+        patched = merge_patch(document, dict(lever.change))
         try:
             scenario = Scenario.model_validate(patched)
         except (ValueError, ScenarioError):  # a lever must never break the page it stands on
@@ -117,12 +126,15 @@ def _levers(answered: Answer, *, binary: bool) -> list[LeverLink]:
         words = []
         if effect.state[0] is not effect.state[1]:
             words.append(effect.state[1].value.replace("_", " "))
+        elif effect.state[1] is State.DOES_NOT_FIT:
+            words.append("still does not fit")
         words.append(f"{_change(effect.output_tokens_per_s.before, effect.output_tokens_per_s.after)} tokens/s")
         words.append(f"TPOT {quantity(effect.tpot_s.before, 's', 3)} → {quantity(effect.tpot_s.after, 's', 3)}")
         if effect.max_concurrency.before != effect.max_concurrency.after:
             words.append(f"room {effect.max_concurrency.before:,.0f} → {effect.max_concurrency.after:,.0f}")
-        items = urls.scenario_items(scenario, BINARY if binary else DECIMAL)
-        found.append(LeverLink(lever.label, urls.workbench(items), tuple(words)))
+        items = urls.scenario_items(scenario, units)
+        href = urls.workbench([*items, (UNDO, replaced(here, items))])
+        found.append(LeverLink(lever.label, href, effect.state[1].value, tuple(words)))
     return found
 
 

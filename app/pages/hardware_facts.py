@@ -45,6 +45,7 @@ _LABELS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Memory": {
         "memory.marketed_gb": ("Capacity as marketed", "GB"),
         "memory.reported_mib": ("Capacity the driver reports", "MiB"),
+        "memory.seen_gib": ("Of it an engine sees", "GiB"),
         "memory.bandwidth_gb_per_s": ("Bandwidth", "GB/s"),
         "memory.type": ("Type", ""),
         "memory.l2_mb": ("Last cache, or memory on the chip", "MB"),

@@ -8,11 +8,16 @@ from app.calc.notation import quantity, significant
 from app.calc.phase import OperatorCost
 
 DIGITS = 3
+CEILING = ("ceiling", "ceiling: nothing is faster")
+CASES = "in eight cases of ten"
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One number with its scope and its working. `level` says what kind of figure it is."""
+    """One number with its scope and its working.
+
+    `level` says what kind of figure it is, `basis` the same in words; `interval` stands where one is claimed.
+    """
 
     id: str
     label: str
@@ -20,9 +25,11 @@ class Metric:
     unit: str
     scope: str
     level: str
+    basis: str
     beside: str
     explanations: tuple[Explanation, ...]
     operators: tuple[OperatorCost, ...] = ()
+    interval: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,7 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
     """Memory, room, first token, pace, whole answer, throughput."""
     by_id = {explanation.id: explanation for explanation in evaluation.explanations}
     held, served, workload = evaluation.measures.memory, evaluation.measures.serving, evaluation.deployment.workload
-    users = held.running_sequences
+    users, level = held.running_sequences, _capacity_level(evaluation)
 
     def metric(
         id_: str,
@@ -48,12 +55,13 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
         scope: str,
         beside: str,
         explained: tuple[str, ...],
-        level: str = "ceiling",
+        level: tuple[str, str] = CEILING,
         operators: tuple[OperatorCost, ...] = (),
+        interval: str = "",
     ) -> Metric:
         value, _, unit = text.partition(" ")
         found = tuple(by_id[key] for key in explained if key in by_id)
-        return Metric(id_, label, value, unit, scope, level, beside, found, operators)
+        return Metric(id_, label, value, unit, scope, *level, beside, found, operators, interval)
 
     def written(value: float, unit: str) -> str:
         return quantity(value, unit, DIGITS, binary=binary)
@@ -71,14 +79,15 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
                 "memory.gpu_bytes_per_sequence",
                 "memory.kv_bytes_per_sequence",
             ),
-            "capacity",
+            level,
+            interval=_needed_interval(evaluation, binary=binary),
         ),
         metric(
             "room",
             "Room for",
             f"{held.max_concurrency:,} {'sequence' if held.max_concurrency == 1 else 'sequences'}",
-            "per GPU",
-            f"of {workload.total_tokens:,} tokens; pool of {held.kv_pool_tokens:,} tokens",
+            "per GPU" if evaluation.deployment.gpus == 1 else f"all {evaluation.deployment.gpus:,} GPUs",
+            f"of {workload.total_tokens:,} tokens; pool of {_pool(evaluation, binary=binary)}{_of_each(evaluation)}",
             (
                 "memory.max_concurrency",
                 "memory.per_gpu.kv_pool_bytes",
@@ -86,7 +95,8 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
                 "memory.kv_pool_tokens",
                 "memory.max_context_tokens",
             ),
-            "capacity",
+            level,
+            interval=_room_interval(evaluation),
         ),
         metric(
             "ttft",
@@ -142,6 +152,54 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
             ),
         ),
     ]
+
+
+def _capacity_level(evaluation: Evaluation) -> tuple[str, str]:
+    """What kind of figure the memory is: the most that fits, an estimate, or what a measurement leaves to divide."""
+    rank, policy = evaluation.measures.memory.tightest, evaluation.deployment.engine.policy
+    if rank.is_pool_given:
+        return "measured", "from the measured pool"
+    if policy.sees_all:
+        return "capacity", "ideal engine: none fits more"
+    if rank.pool.is_exact:
+        return "measured", f"measured parts, {policy.name}’s rules"
+    return "estimate", f"estimate, {policy.name}’s rules"
+
+
+def _needed_interval(evaluation: Evaluation, *, binary: bool) -> str:
+    """What is in use where the parts that are assumed turn out small, or large."""
+    held = evaluation.measures.memory
+    pool = held.tightest.pool
+    if pool.is_exact:
+        return ""
+    low, high = (max(0.0, held.needed_bytes + pool.mid - side) for side in (pool.high, pool.low))
+    return f"{quantity(low, 'B', DIGITS, binary=binary)} to {quantity(high, 'B', DIGITS, binary=binary)} {CASES}"
+
+
+def _room_interval(evaluation: Evaluation) -> str:
+    low, high = evaluation.measures.memory.max_concurrency_interval
+    return "" if low == high else f"{low:,} to {high:,} {CASES}"
+
+
+def _has_tokens(evaluation: Evaluation) -> bool:
+    """False where an engine counts whole slots at its longest context, of which none fits: that is no empty pool."""
+    held = evaluation.measures.memory
+    return held.kv_pool_tokens > 0 or held.max_concurrency == 0
+
+
+def _pool(evaluation: Evaluation, *, binary: bool) -> str:
+    held = evaluation.measures.memory
+    if _has_tokens(evaluation):
+        return f"{held.kv_pool_tokens:,} tokens"
+    return quantity(held.per_gpu.kv_pool_bytes, "B", DIGITS, binary=binary)
+
+
+def _of_each(evaluation: Evaluation) -> str:
+    """The pool is that of one engine: of a data-parallel rank, or of a replica."""
+    deployment = evaluation.deployment
+    if deployment.split.data > 1:
+        return " on each data rank"
+    return " on each replica" if deployment.replicas > 1 else ""
 
 
 def _target(ceiling_s: float, target_s: float | None) -> str:
@@ -200,7 +258,7 @@ def levels(evaluation: Evaluation, *, binary: bool) -> list[Level]:
         Level(
             "Tokens of cache",
             f"{rule.kv_capacity_tokens:,}",
-            f"{held.kv_pool_tokens:,}",
+            f"{held.kv_pool_tokens:,}" if _has_tokens(evaluation) else None,
             _capacity_gap(evaluation),
         ),
         Level(
@@ -213,8 +271,8 @@ def levels(evaluation: Evaluation, *, binary: bool) -> list[Level]:
 
 
 def _capacity_gap(evaluation: Evaluation) -> str:
-    gap = "the box's memory against the engine's share of what the driver reports"
-    if evaluation.deployment.tensor_parallel == 1:
+    gap = "the box’s memory against what the engine leaves of what it sees, in whole blocks"
+    if evaluation.deployment.gpus == 1:
         return gap
     return f"{gap}; the rule adds the GPUs up as if nothing were copied to each"
 

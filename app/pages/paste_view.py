@@ -1,11 +1,10 @@
-"""What the paste page shows of a reading: what was told, what was left, and logged beside predicted."""
+"""What the paste page shows of a reading: what was told, what was left, and the answer that it makes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.answer import Answer
-from app.calc.comparison import Line
-from app.calc.notation import quantity, significant
+from app.calc.notation import quantity
 from app.catalog.catalog import Catalog
 from app.launch.forms import CommandReading
 from app.pages.answer_view import AnswerView, answer_view
@@ -13,19 +12,6 @@ from app.paste import Pasted
 from app.startup_log.reading import LogReading
 
 DIGITS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the comparison, written out."""
-
-    label: str
-    logged: str
-    predicted: str
-    interval: str
-    difference: str
-    is_inside: bool
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +73,6 @@ class PasteView:
             return []
         records = self._catalog.accelerators
         return [(id_, records[id_].name) for id_ in reading.accelerator_candidates if id_ in records][:8]
-
-    @property
-    def rows(self) -> Sequence[Row]:
-        """Logged beside predicted."""
-        return [comparison_row(line) for line in self.answer.evaluation.comparison] if self.answer else []
-
-
-def comparison_row(line: Line) -> Row:
-    """A line in words and figures; sizes in GiB, as engines print them."""
-
-    def written(value: float) -> str:
-        if line.unit == "B":
-            return f"{value / 2**30:,.2f} GiB"
-        if line.unit:
-            return f"{value:,.0f} {line.unit}"
-        return significant(value, DIGITS)
-
-    sides = line.predicted
-    interval = "" if sides.is_exact else f"{written(sides.low)} to {written(sides.high)}"
-    difference = "" if line.difference is None else f"{line.difference * 100:+.2f} %"
-    return Row(line.label, written(line.logged), written(sides.mid), interval, difference, line.is_inside, line.reason)
 
 
 def _value(path: str, value: object) -> str:

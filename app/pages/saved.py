@@ -78,6 +78,7 @@ async def show(slug: Slug, request: Request) -> Response:
     context: dict[str, Any] = {
         **saving_context(services.settings),
         "savable": False,
+        "undo": None,
         "slug": slug,
         "seen": seen,
         "saved": saved,

@@ -13,6 +13,7 @@ from app.pages.answer_view import BINARY, AnswerView, answer_view
 from app.pages.export import csv_of, json_of
 from app.pages.presets import default_scenario, presets
 from app.pages.saving import saving_context
+from app.pages.undo import UNDO, undo_of
 from app.refusal import ScenarioError
 from app.scenario_query import BY_NAME, unknown_names
 from app.web import urls
@@ -21,7 +22,7 @@ from app.web.query import answer_from, items_of
 from app.web.services import CatalogDep, services_of
 from app.web.templating import Templates, is_fragment
 
-VIEW_NAMES = ("units",)
+VIEW_NAMES = ("units", UNDO)
 router = APIRouter()
 
 
@@ -38,14 +39,16 @@ async def workbench(request: Request, catalog: CatalogDep) -> Response:
     except ScenarioError as error:
         filled = form.refused_form(items, default_scenario(), error)
     else:
-        view, filled = answer_view(answered, binary=binary), form.form_of(answered.scenario)
+        view, filled = answer_view(answered, binary=binary), form.form_of_answer(answered, catalog)
+    undo = request.query_params.get(UNDO)
     context: dict[str, Any] = {
         "form": filled,
         "view": view,
         "binary": binary,
         "lists": request.app.state.form_lists,
         "presets": presets(),
-        "units_href": lambda units: urls.workbench(_in_units(view, units)),
+        "undo": undo_of(undo, view.items) if view else None,
+        "units_href": lambda units: urls.workbench(_in_units(view, units, undo)),
         **saving_context(services_of(request).settings),
         "ignored": unknown_names((name for name, _ in items), VIEW_NAMES),
         "twin": urls.evaluate_api(view.items) if view else None,
@@ -56,8 +59,10 @@ async def workbench(request: Request, catalog: CatalogDep) -> Response:
     return templates.page("workbench", context, status)
 
 
-def _in_units(view: AnswerView | None, units: str) -> list[tuple[str, str]]:
-    return urls.scenario_items(view.answer.scenario, units) if view else []
+def _in_units(view: AnswerView | None, units: str, undo: str | None) -> list[tuple[str, str]]:
+    if view is None:
+        return []
+    return [*urls.scenario_items(view.answer.scenario, units), *([(UNDO, undo)] if undo else [])]
 
 
 def _fragment(

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, Request, Response, expect
 from app.calc.notation import quantity, significant
 
 SIX = ("memory", "room", "ttft", "tpot", "latency", "throughput")
-CHARTS = ("roofline", "batch", "memory", "time", "context")
+CHARTS = ("roofline", "batch", "memory", "frontier", "time", "context")
 TRACES = """(id) => document.getElementById(`plot-${id}`).data.map(
   ({name, x, y, yaxis}) => ({name, axis: yaxis ?? "y", x: Array.from(x ?? []), y: Array.from(y ?? [])}))"""
 Document = Mapping[str, Any]
@@ -103,11 +103,11 @@ def assert_shows(page: Page, document: Document, *, binary: bool = False) -> Non
     assert all(trace["x"] == [running] for trace in here)
     scale = 2.0**30 if binary else 1e9
     bars = {trace["name"]: trace["x"] for trace in traces(page, "memory")}
-    if "Weights, over the card" not in bars:
-        assert abs(bars["Weights"][0] * scale / memory["per_gpu"]["weights_bytes"] - 1) < 1e-9
+    assert abs(-bars["Weights"][0] * scale / memory["per_gpu"]["weights_bytes"] - 1) < 1e-9
     workload = document["scenario"]["workload"]
     total = workload["prompt_tokens"] + workload["output_tokens"]
     assert [t["x"] for t in traces(page, "context") if t["name"] == "This scenario"] == [[total]]
+    assert [t["y"] for t in traces(page, "frontier") if t["name"] == "This scenario"] == [[total]]
 
 
 def assert_in_step(page: Page, server: str) -> None:

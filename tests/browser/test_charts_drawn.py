@@ -105,8 +105,8 @@ def test_hovering_tells_the_numbers_at_any_width(page: Page) -> None:
     page.locator("#plot-memory").scroll_into_view_if_needed()
     box = page.locator("#plot-memory .nsewdrag").first.bounding_box()
     assert box
-    page.mouse.move(box["x"] + 20, box["y"] + box["height"] / 2)
-    expect(page.locator("#plot-memory .hoverlayer")).to_contain_text("Weights")
+    page.mouse.move(box["x"] + 20, box["y"] + box["height"] / 24)  # the first of twelve rows
+    expect(page.locator("#plot-memory .hoverlayer")).to_contain_text("Card: 85.52 GB")
     for width in (400, 1600):
         page.set_viewport_size({"width": width, "height": 800})
         for chart in CHARTS:

@@ -70,7 +70,7 @@ def test_a_slider_moves_its_box_and_the_numbers(page: Page, server: str) -> None
 
 def test_both_ends_of_each_slider_are_answered_and_steps_are_not_lost(page: Page, server: str) -> None:
     page.evaluate("for (const details of document.querySelectorAll('#scenario details')) details.open = true")
-    for name in ("hit", "util", "batch", "out", "prompt"):
+    for name in ("hit", "batch", "out", "prompt"):
         slider = page.locator(f"[data-slider={name}]")
         slider.focus()
         for key, end in (("End", "data-high"), ("Home", "data-low")):

@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browser.driving import Opener, assert_in_step, change, field, following, numbers, rest, traces
+from tests.browser.driving import CHARTS, Opener, assert_in_step, change, field, following, numbers, rest, traces
 
 
 def test_back_undoes_and_everything_stays_alive(visit: Opener, server: str) -> None:
@@ -57,7 +57,7 @@ def test_the_address_brings_the_view_back_elsewhere(visit: Opener) -> None:
     rest(elsewhere)
     assert elsewhere.url == page.url
     assert numbers(elsewhere) == numbers(page)
-    for chart in ("roofline", "batch", "memory", "time", "context"):
+    for chart in CHARTS:
         assert traces(elsewhere, chart) == traces(page, chart)
     for name in ("prompt", "kv", "batch", "model", "hw"):
         assert field(elsewhere, name).input_value() == field(page, name).input_value()

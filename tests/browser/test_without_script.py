@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from tests.browser.driving import Opener, answer_of, field
+from tests.browser.driving import CHARTS, Opener, answer_of, field
 from tests.browser.watching import Watch
 
 
@@ -21,7 +21,7 @@ def test_the_form_is_a_plain_get(visit: Opener, server: str) -> None:
     document = answer_of(server, page.url)
     assert document["scenario"]["workload"]["prompt_tokens"] == 4000
     expect(page.locator("#metric-room")).to_contain_text(f"{document['memory']['max_concurrency']:,} sequences")
-    for chart in ("roofline", "batch", "memory", "time", "context"):
+    for chart in CHARTS:
         page.locator(f"#table-{chart} > summary").click()
         expect(page.locator(f"#table-{chart} tbody tr").first).to_be_visible()
         expect(page.locator(f"#chart-{chart}")).to_contain_text("the table has its numbers")

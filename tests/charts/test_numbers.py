@@ -136,28 +136,6 @@ def test_capacity_and_ridge_of_the_batch_chart(name: str, answered: Answer) -> N
     assert all(word == ("yes" if batch <= held.max_concurrency else "no") for batch, word in fits.items())
 
 
-@pytest.mark.parametrize(("binary", "scale"), [(False, GB), (True, GIB)])
-def test_the_memory_bar_holds_the_evaluations_bytes(name: str, answered: Answer, binary: bool, scale: float) -> None:
-    made, held = chart(name, "memory", binary=binary), answered.evaluation.measures.memory
-    cache = held.running_sequences * held.gpu_bytes_per_sequence
-    assert row(made, "Weights")["bytes (B)"] == held.per_gpu.weights_bytes
-    assert row(made, "Cache in use")["bytes (B)"] == cache
-    assert row(made, "Card")["bytes (B)"] == held.per_gpu.capacity_bytes
-    assert row(made, "Engine's share")["bytes (B)"] == held.budget_bytes
-    over = max(0.0, held.needed_bytes - held.per_gpu.capacity_bytes)
-    assert row(made, "Over the card")["bytes (B)"] == pytest.approx(over)
-    parts = ("Weights", "Cache in use", "Cache free", "Not the engine's")
-    for part in parts:
-        drawn = sum(t["x"][0] for t in made.figure["data"] if t["name"] in (part, f"{part}, over the card"))
-        assert drawn * scale == pytest.approx(row(made, part)["bytes (B)"])
-    inside = sum(t["x"][0] for t in made.figure["data"] if not t["name"].endswith(", over the card"))
-    assert inside * scale == pytest.approx(held.per_gpu.capacity_bytes)
-    assert [line["x0"] * scale for line in lines(made.figure, "limit")] == [pytest.approx(held.per_gpu.capacity_bytes)]
-    assert [line["x0"] * scale for line in lines(made.figure, "ridge")] == [pytest.approx(held.budget_bytes)]
-    for _, size, share in made.table.rows:
-        assert share == pytest.approx(float(size) / held.per_gpu.capacity_bytes)
-
-
 def test_the_shares_of_time_are_whole_and_the_evaluations(name: str, answered: Answer) -> None:
     made, measures = chart(name, "time"), answered.evaluation.measures
     for of, total in (
@@ -179,10 +157,11 @@ def test_the_shares_of_time_are_whole_and_the_evaluations(name: str, answered: A
 @pytest.mark.parametrize(("binary", "scale"), [(False, GB), (True, GIB)])
 def test_the_context_chart_holds_the_evaluations_cache(name: str, answered: Answer, binary: bool, scale: float) -> None:
     made, held = chart(name, "context", binary=binary), answered.evaluation.measures.memory
-    deployment, running = answered.evaluation.deployment, held.running_sequences
+    deployment, running = answered.evaluation.deployment, held.rank_sequences
     one = traces(made.figure, "One sequence")[0]
     assert column(made, "context (tokens)") == one["x"]
     assert column(made, "one sequence (B)") == pytest.approx([value * scale for value in one["y"]])
+    assert column(made, "one sequence (B)") == [held.plan.sequence_bytes(int(tokens)) for tokens in one["x"]]
     assert column(made, f"all {running:,} (B)") == pytest.approx(
         [running * v for v in column(made, "one sequence (B)")]
     )
@@ -194,7 +173,7 @@ def test_the_context_chart_holds_the_evaluations_cache(name: str, answered: Answ
     limit = deployment.architecture.max_position
     assert [line["x0"] for line in lines(made.figure, "muted")] == ([limit] if limit else [])
     for context, fits in zip(column(made, "context (tokens)"), column(made, "fits the pool"), strict=True):
-        if held.context_limit is not None:
+        if not held.context_is_endless:
             assert fits == ("yes" if context <= held.max_context_tokens else "no")
 
 
@@ -215,9 +194,8 @@ def test_summaries_name_the_evaluations_numbers(name: str, answered: Answer) -> 
     assert f"{deployment.workload.output_tokens:,} steps of {quantity(served.tpot_s.ceiling, 's', 3)}" in time
     for binary in (False, True):
         memory = chart(name, "memory", binary=binary).summary
-        assert f"weights {quantity(held.per_gpu.weights_bytes, 'B', 3, binary=binary)}" in memory
-        over = held.needed_bytes - held.per_gpu.capacity_bytes
-        assert (f"{quantity(over, 'B', 3, binary=binary)} more" in memory) == (over > 0)
+        assert f"weights take {quantity(held.per_gpu.weights_bytes, 'B', 3, binary=binary)}" in memory
+        assert quantity(held.per_gpu.capacity_bytes, "B", 3, binary=binary) in memory
         context = chart(name, "context", binary=binary).summary
         assert f"of {deployment.workload.total_tokens:,} tokens" in context
         assert quantity(held.gpu_bytes_per_sequence, "B", 3, binary=binary) in context

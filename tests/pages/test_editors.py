@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -14,6 +15,8 @@ from app.answer import answer
 from app.calc.architecture import LayerGroup, MultiTokenPrediction, SidePath
 from app.calc.dtypes import Dtype, WeightFormat
 from app.calc.layers.registry import FEED_FORWARDS, MIXERS
+from app.calc.measure import Measures
+from app.calc.rank_memory import RankMemory
 from app.catalog.catalog import load_catalog
 from app.catalog.models import spelled
 from app.pages.editor_fields import flat_specs, shape_specs, specs_of
@@ -67,6 +70,15 @@ def sent_by(form: Node) -> dict[str, str]:
     return sent
 
 
+def numbers(measures: Measures) -> dict[str, Any]:
+    """Everything but the ranks of the memory, whose models have names; of them what is computed."""
+    held = measures.memory
+    found = {field.name: getattr(held, field.name) for field in fields(held)}
+    found = {name: value for name, value in found.items() if not isinstance(value, RankMemory)}
+    found["ranks"] = [(rank.weights, rank.overheads, rank.pool, rank.plan) for rank in held.ranks]
+    return found | {part.name: getattr(measures, part.name) for part in fields(measures) if part.name != "memory"}
+
+
 @pytest.mark.parametrize("id_", CATALOG.models)
 def test_every_model_comes_out_as_it_went_in(id_: str) -> None:
     begun = start_from([("from", id_)], CATALOG)
@@ -86,7 +98,7 @@ def test_every_model_comes_out_as_it_went_in(id_: str) -> None:
     ).evaluation
     assert ours.measures.memory.per_gpu.weights_bytes == catalog.measures.memory.per_gpu.weights_bytes
     assert ours.measures.memory.kv_bytes_per_sequence == catalog.measures.memory.kv_bytes_per_sequence
-    assert ours.measures == catalog.measures
+    assert numbers(ours.measures) == numbers(catalog.measures)
 
 
 @pytest.mark.parametrize("id_", SOME)

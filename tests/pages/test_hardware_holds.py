@@ -34,12 +34,14 @@ def test_the_page_lists_them_and_marks_a_shorter_limit(reader: TestClient) -> No
     tree = page(reader, "/hardware/h100-sxm-80gb")
     section = tree.one("section", aria_labelledby="holds-title")
     rows = {row["Model"]: row for row in section.table()}
-    assert len(rows) == len(held_models(CATALOG.devices["h100-sxm-80gb"], SHELF))
+    held = held_models(CATALOG.devices["h100-sxm-80gb"], SHELF)
+    assert len(rows) == len(held)
+    (llama,) = [row for row in held if row.name == "Llama-3.1-8B"]
     assert rows["Llama-3.1-8B"] == {
         "Model": "Llama-3.1-8B",
         "Weights in": "bf16, as shipped",
         "Weights": quantity(16_060_522_496, "B", 4),
-        "Users at 8,192 tokens": "56",
+        "Users at 8,192 tokens": f"{llama.users:,}",
     }
     assert rows["falcon-7b"]["Users at 8,192 tokens"].startswith("at its limit of 2,048: ")
     assert "DeepSeek-V3" not in rows

@@ -54,8 +54,32 @@ WRONG = [
     ({"tp": "3"}, "tp"),
     ({"tp": "0"}, "tp"),
     ({"mtp": "1"}, "mtp"),
-    ({"count": "8"}, "count"),
-    ({"block": "16"}, "block"),
+    ({"count": "7", "tp": "2"}, "count"),
+    ({"block": "0"}, "block"),
+    ({"pp": "33"}, "pp"),
+    ({"ep": "2"}, "ep"),
+    ({"dp": "0"}, "dp"),
+    ({"dcp": "3", "tp": "2"}, "dcp"),
+    ({"max_len": "long"}, "max_len"),
+    ({"max_batched": "0"}, "max_batched"),
+    ({"prefix": "maybe"}, "prefix"),
+    ({"engine_version": "?"}, "engine_version"),
+    ({"engine": "llm-d", "under": "llama.cpp"}, "under"),
+    ({"draft_tokens": "65"}, "draft_tokens"),
+    ({"draft": "llama-3.2-1b"}, "draft_tokens"),
+    ({"draft": "no-such", "draft_tokens": "3"}, "draft"),
+    ({"draft": "custom", "draft_tokens": "3"}, "draft_config"),
+    ({"draft": "custom", "draft_tokens": "3", "draft_config": "{"}, "draft_config"),
+    ({"seen": "80 PiB"}, "seen"),
+    ({"seen": "0"}, "seen"),
+    ({"loaded": "GiB"}, "loaded"),
+    ({"activation": "-1 GiB"}, "activation"),
+    ({"non_framework": "1,5 GiB"}, "non_framework"),
+    ({"graphs": "some"}, "graphs"),
+    ({"pool": "1 kibi"}, "pool"),
+    ({"log_tokens": "1.5"}, "log_tokens"),
+    ({"log_blocks": "-1"}, "log_blocks"),
+    ({"log_concurrency": "x"}, "log_concurrency"),
     ({"v": "2"}, "v"),
     ({"hw": "custom"}, "hw_mem"),
     ({"hw": "custom"}, "hw_bf16"),
@@ -144,7 +168,23 @@ def test_a_missing_choice_is_told(reader: TestClient) -> None:
     assert page(reader, "/?model=llama-3.1-8b&hw=", 422).id("msg-hw").text
 
 
-@pytest.mark.parametrize("name", ["hit", "ttft", "util", "pool", "max_len", "max_seqs", "basis", "hw_fp16", "hw_mib"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hit",
+        "ttft",
+        "util",
+        "pool",
+        "max_len",
+        "max_seqs",
+        "basis",
+        "hw_fp16",
+        "hw_mib",
+        "pp",
+        "draft_tokens",
+        "graphs",
+    ],
+)
 def test_a_message_never_stands_in_closed_details(reader: TestClient, name: str) -> None:
     tree = page(reader, address({**(OWN_CARD if name.startswith("hw_") else {}), name: "x"}), 422)
     assert tree.id(f"msg-{name}").text

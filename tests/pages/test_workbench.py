@@ -12,7 +12,7 @@ from app.web import urls
 from tests.pages.asking import SCENARIOS, address, items_of, json_of, page, twin_of
 
 SIX = ("memory", "room", "ttft", "tpot", "latency", "throughput")
-SCOPES = ("per GPU", "per user", "all users", "one user")
+SCOPES = ("per GPU", "GPUs", "per user", "all users", "one user")
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

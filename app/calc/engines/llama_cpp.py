@@ -68,8 +68,9 @@ class SlotRoom:
         return math.floor(max(0.0, pool_bytes) / one) if one else MOST_CONCURRENT
 
     def pool_tokens(self, pool_bytes: float, max_model_len: int) -> int:
-        """Tokens of all slots that would fit at the longest context."""
-        return self.fitting(pool_bytes, max_model_len) * max_model_len
+        """The longest context of a single slot; where windows bound it, of as many slots as fit."""
+        longest = self.longest(pool_bytes, 1)
+        return self.fitting(pool_bytes, max_model_len) * max_model_len if longest is None else longest
 
     def longest(self, pool_bytes: float, sequences: int) -> int | None:
         """The most cells that each of so many slots can have."""
@@ -107,7 +108,11 @@ class SlotRoom:
         return Working("⌊pool ÷ KV_slot⌋", (_left(pool_bytes), Term("KV_slot", "cache of one slot", one, "B")))
 
     def explain_tokens(self, pool_bytes: float, max_model_len: int) -> Working:
-        """Slots that would fit × the longest context."""
+        """A single context, in cells; or slots that fit × the longest context."""
+        longest = self.longest(pool_bytes, 1)
+        if longest is not None:
+            label = f"longest context of a single slot that fits, in cells of {CELL_TOKENS}"
+            return Working("c", (Term("c", label, longest, "tokens"),))
         slots = Term(
             "slots", "slots of the longest context that would fit", self.fitting(pool_bytes, max_model_len), ""
         )

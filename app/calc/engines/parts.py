@@ -80,6 +80,11 @@ class WeightSpread:
     added_gib: float = 0.0
     n: int = 0
 
+    @property
+    def words(self) -> str:
+        """The evidence with the count of its logs."""
+        return self.evidence.replace("{n}", str(self.n))
+
     def interval(self, computed_bytes: float) -> Interval:
         """The interval in bytes."""
         mid = computed_bytes + self.added_gib * GIB

@@ -68,7 +68,7 @@ def test_contexts_are_rounded_up_to_cells_of_256() -> None:
     assert [room.sequence_bytes(tokens) / 1000 for tokens in (1, 256, 257, 4096)] == [256, 256, 512, 4096]
     assert room.unit_bytes == 256_000
     assert room.fitting(1_000_000, 257) == 1
-    assert room.pool_tokens(3 * 512_000, 257) == 3 * 257
+    assert room.pool_tokens(3 * 512_000, 257) == 6 * 256  # one slot of six cells
     assert room.longest(1_000_000, 1) == 3 * 256
 
 
