@@ -21,12 +21,10 @@ from app.startup_log.reading import LogError, LogReading
 
 MOST_TEXT = 1_048_576
 Kind = Literal["log", "command"]
-_LAUNCHERS = re.compile(
-    r"^\s*(?:[\w.-]+:\s*)?(?:\$\s*)?(?:vllm serve|python3? -m (?:vllm|sglang)|trtllm-serve|llama-server|docker run"
-    r"|podman run|apiVersion:|kind:|decode:|modelArtifacts:|# Tokenroof:)",
-    re.MULTILINE,
+_LAUNCHER = re.compile(
+    r"vllm serve|-m vllm|-m sglang|sglang serve|trtllm-serve|llama-server|docker run|podman run"
+    r"|apiVersion:|modelArtifacts:"
 )
-_SAMPLE = 65_536
 
 
 class PasteError(ValueError):
@@ -60,39 +58,45 @@ def read_paste(asked: PasteRequest, catalog: Catalog) -> Pasted:
     Raises:
         PasteError: it is neither a log nor a command that is read here, or contradicts itself.
     """
-    kind = asked.kind or _kind_of(asked.text)
-    reading: LogReading | CommandReading
-    try:
-        reading = read_log(asked.text, catalog) if kind == "log" else read_command(asked.text, catalog)
-    except (LogError, CommandError) as error:
-        raise PasteError(str(error)) from error
+    reading = _read(asked, catalog)
+    kind: Kind = "log" if isinstance(reading, LogReading) else "command"
     document = merge(reading.document, asked.scenario or {})
+    if kind == "log":  # it says nothing of requests: what is asked is how many fit
+        document.setdefault("workload", {"concurrency": None})
     scenario, refusals = _scenario(document, catalog)
     return Pasted(kind, reading, document, scenario, refusals)
 
 
-def _kind_of(text: str) -> Kind:
-    """A command begins with a launcher or a manifest's first keys; anything else is taken for a log."""
-    start = text[:_SAMPLE]
-    found = _LAUNCHERS.search(start)
-    if found is None:
-        return "log"
-    # A log may show the command that it belongs to; lines before and after are then its own.
-    return "command" if start[: found.start()].count("\n") < 20 and not _LOGGED.search(start) else "log"
+def _read(asked: PasteRequest, catalog: Catalog) -> LogReading | CommandReading:
+    """As what it is said to be; else as a log, which may show its command, and then as a command."""
+    if asked.kind == "command":
+        return _as_command(asked.text, catalog)
+    try:
+        return read_log(asked.text, catalog)
+    except LogError as error:
+        refused = PasteError(str(error))
+    if asked.kind is None:
+        try:
+            return _as_command(asked.text, catalog)
+        except PasteError as error:
+            if _LAUNCHER.search(asked.text):
+                refused = error
+    raise refused
 
 
-_LOGGED = re.compile(
-    r"\b(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d|\[20\d\d-\d\d-\d\d|\bKV cache|llama_context:|load_tensors:"
-)
+def _as_command(text: str, catalog: Catalog) -> CommandReading:
+    try:
+        return read_command(text, catalog)
+    except CommandError as error:
+        raise PasteError(str(error)) from error
 
 
 def _scenario(document: dict[str, Any], catalog: Catalog) -> tuple[Scenario | None, tuple[Refusal, ...]]:
     """The scenario, if the document makes one that can be computed."""
-    model, hardware = document.get("model") or {}, document.get("hardware") or {}
     missing = []
-    if not any(model.get(key) for key in ("id", "config", "architecture")):
+    if _lacks(document.get("model"), ("id", "config", "architecture")):
         missing.append(Refusal("model.id", "The text does not name a model of the catalog; choose it."))
-    if not any(hardware.get(key) for key in ("id", "custom")):
+    if _lacks(document.get("hardware"), ("id", "custom")):
         missing.append(Refusal("hardware.id", "The text does not name the card; choose it."))
     if missing:
         return None, tuple(missing)
@@ -104,3 +108,8 @@ def _scenario(document: dict[str, Any], catalog: Catalog) -> tuple[Scenario | No
     except ValidationError as error:
         places = [(".".join(str(part) for part in one["loc"]), str(one["msg"])) for one in error.errors()[:20]]
         return None, tuple(Refusal(path, message) for path, message in places)
+
+
+def _lacks(part: object, keys: tuple[str, ...]) -> bool:
+    """True where a part of the scenario names nothing; what is no object at all is for the validation to refuse."""
+    return part is None or (isinstance(part, dict) and not any(part.get(key) for key in keys))

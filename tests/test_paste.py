@@ -34,6 +34,7 @@ def test_a_log_is_taken_for_a_log_and_makes_a_scenario_with_what_it_lacks_chosen
     lines = answer(pasted.scenario, CATALOG).evaluation.comparison
     measured = pasted.scenario.engine.kv_pool_bytes or pasted.scenario.observed.kv_tokens
     assert bool(lines) is bool(measured or pasted.scenario.engine.weights_bytes)
+    assert pasted.scenario.workload.concurrency is None  # what is asked is how many fit
     dumps(paste_document(pasted, lines))
 
 

@@ -68,10 +68,22 @@ def test_an_engine_without_a_command_says_why(client: TestClient) -> None:
         ({"text": "x", "scenario": 5}, "scenario"),
         ({"text": "x", "more": 1}, "more"),
         ({"text": "x" * (2**20 + 1)}, "text"),
+        ({"text": "\n" * 500_000}, "text"),
+        ({"text": "# $ " * 200_000}, "text"),
     ],
 )
 def test_a_wrong_request_is_a_problem_at_its_path(client: TestClient, body: dict[str, Any], path: str) -> None:
     assert path in paths(client.post(PASTE, json=body), 422)
+
+
+@pytest.mark.parametrize("value", [5, "x", [], [1], True, {"id": []}, {"id": {}}])
+@pytest.mark.parametrize("part", ["model", "hardware", "engine", "workload", "parallelism"])
+def test_a_part_of_the_wrong_type_is_a_problem_of_the_scenario(client: TestClient, part: str, value: Any) -> None:
+    command = "vllm serve meta-llama/Llama-3.1-8B"
+    chosen = {"model": {"id": "llama-3.1-8b"}, "hardware": {"id": "l40s"}, part: value}
+    found = pasted(client, command, scenario=chosen)
+    assert found["scenario"] is None
+    assert [problem["path"] for problem in found["problems"] if problem["path"].startswith(part)]
 
 
 @settings(deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
