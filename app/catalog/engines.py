@@ -18,6 +18,8 @@ from app.catalog.rows import read_catalog
 
 DATA_FILE = Path(__file__).resolve().parent / "data" / "engines.toml"
 _NUMBERS = re.compile(r"v?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?")
+_UNTAGGED = re.compile(r"v?0\.[01]\.(?:0\.)?dev")
+"""What a build from no tag calls itself: it is newer than its number."""
 
 
 class Rules(StrEnum):
@@ -121,7 +123,7 @@ def release_number(version: str | None) -> tuple[int, int, int] | None:
     A candidate counts as the release it leads to: its rules are those of the code it was made from.
     """
     found = _NUMBERS.match(version or "")
-    if found is None:
+    if found is None or _UNTAGGED.match(version or ""):
         return None
     major, minor, patch = (int(part or 0) for part in found.groups())
     return major, minor, patch

@@ -7,7 +7,7 @@ from app.startup_log.number_formats import cache_type, scheme_format, stated_wei
 from app.startup_log.patterns import Hit, Quantity, line
 from app.startup_log.reading import Unit
 from app.startup_log.runs import Marks, Run
-from app.startup_log.vllm_budget import check_budget, graph_charge
+from app.startup_log.vllm_budget import check_budget, graph_charge, graphs_outside
 
 _GIB = 2.0**30
 _ROUNDING = 0.011 * _GIB  # two decimals of a GiB
@@ -116,7 +116,8 @@ def tell(heard: Heard) -> None:
                 "settings, and the scenario leaves the pool to be computed."
             )
         charge = graph_charge(heard, weights, activation, outside, pool, rank)
-        findings.tell("engine.graph_bytes", charge)
+        # What was captured without being charged lies outside of the share, and still takes memory.
+        findings.tell("engine.graph_bytes", graphs_outside(heard, rank) if charge == 0 else charge)
         check_budget(heard, (weights, activation, outside, pool, charge), rank)
     for path, id_ in (("kv_tokens", "tokens"), ("gpu_blocks", "blocks"), ("max_concurrency", "concurrency")):
         figure = run.smallest(id_)

@@ -43,6 +43,14 @@ def graph_charge(
     return estimate
 
 
+def graphs_outside(heard: Heard, rank: str | None) -> float:
+    """Graphs that were captured and not charged, because the release charges none; 0 where it does, or none were."""
+    release = _RELEASE.match(heard.release or "")
+    if release is None or (int(release[1]), int(release[2])) >= _FIRST_CHARGED:
+        return 0.0
+    return heard.run.of_rank(rank, "graphs") or 0.0
+
+
 def check_budget(heard: Heard, parts: tuple[float | None, ...], rank: str | None) -> None:
     """Note where weights, activations, the rest, pool and graphs are not the budget."""
     budget, known = heard.run.of_rank(rank, "budget"), [part for part in parts if part is not None]

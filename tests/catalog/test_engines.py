@@ -128,6 +128,7 @@ def test_laws_are_sound_and_say_on_what_they_rest(record: EngineRecord) -> None:
         ("1", (1, 0, 0)),
         ("0.20.1rc1.dev16", (0, 20, 1)),
         ("0.9.2.dev1+gabc", (0, 9, 2)),
+        ("0.1.dev1+gabc1234", None),  # no tag was known to the build: it is a recent one
         ("b6123", None),
         ("main", None),
         ("", None),

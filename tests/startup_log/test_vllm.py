@@ -35,7 +35,7 @@ def test_v0_tells_every_part_of_its_budget(catalog: Catalog) -> None:
             "weights_bytes": 14.9595 * GIB,
             "activation_bytes": 9.37 * GIB,
             "non_framework_bytes": 0.10 * GIB,
-            "graph_bytes": 0.0,
+            "graph_bytes": 0.36 * GIB,
             "kv_pool_bytes": 11.12 * GIB,
         },
         "observed": {"gpu_blocks": 5691, "max_concurrency": 11.12},
@@ -79,7 +79,7 @@ def test_of_two_workers_the_smaller_pool_decides(catalog: Catalog) -> None:
     assert document["techniques"] == {"speculative": {"draft_tokens": 2}}
     assert document["engine"]["block_size"] == 544
     assert document["engine"]["max_num_seqs"] == 512
-    assert document["engine"]["graph_bytes"] == 0.0
+    assert document["engine"]["graph_bytes"] == 2.37 * GIB
     assert reading.accelerator_candidates == ()
     assert reading.missing == ()
 
