@@ -8,6 +8,7 @@ from app.calc.weight_plan import NATIVE
 from app.catalog.catalog import Catalog
 from app.catalog.models import ModelRecord
 from app.scenario import Model
+from app.startup_log.model_names import find_model
 
 MOST_LETTERS = 300
 UNNAMED = "custom"
@@ -87,7 +88,11 @@ def read_name(text: str, catalog: Catalog) -> Named:
         # A GGUF file is a conversion: it does not hold what the checkpoint of that name holds.
         return _checkpoint(catalog, *tails[tail]) if tail == last else Named(tails[tail][0])
     base, weights = _without_ending(tail)
-    return Named(tails[base][0] if base in tails else None, weights)
+    if base in tails:
+        return Named(tails[base][0], weights)
+    # Tuned checkpoints and models of the same shape go by other names.
+    same = find_model(text, catalog.models)
+    return Named(None, weights) if same is None else Named(same.id, weights or same.weights)
 
 
 def _without_ending(tail: str) -> tuple[str, WeightFormat | None]:

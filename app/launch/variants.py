@@ -79,8 +79,14 @@ def launch_variants(scenario: Scenario, catalog: Catalog) -> tuple[Variant, ...]
     told = writer.write(scenario, catalog)
     told.notes += _notes_on_release(scenario, release)
     if scenario.engine.id == LLM_D:
+        if not _is_nvidia(scenario, catalog):
+            told.notes.append("Image and resource names are those of NVIDIA's cards; put this maker's in their place.")
         return (_values(scenario, catalog, told, writer, release),)
     frame = _frame(scenario, told, writer, release)
+    if not _is_nvidia(scenario, catalog):
+        told.notes.append(
+            "Containers and manifests are written for NVIDIA's cards only; this one has an image of its own."
+        )
     shapes = (
         ("shell", "Shell", "shell", frames.shell),
         ("container", "Container", "shell", frames.container),
@@ -88,8 +94,14 @@ def launch_variants(scenario: Scenario, catalog: Catalog) -> tuple[Variant, ...]
     )
     return tuple(
         _variant(scenario, catalog, (id_, label, language), partial(write, frame), told, release)
-        for id_, label, language, write in shapes
+        for id_, label, language, write in (shapes if _is_nvidia(scenario, catalog) else shapes[:1])
     )
+
+
+def _is_nvidia(scenario: Scenario, catalog: Catalog) -> bool:
+    """True unless the card is known to be of another maker."""
+    record = catalog.accelerators.get(scenario.hardware.id or "")
+    return record is None or record.vendor == "NVIDIA"
 
 
 def _engine(scenario: Scenario) -> str:

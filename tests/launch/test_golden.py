@@ -54,6 +54,19 @@ def texts(engine: str) -> str:
     return "\n".join(parts)
 
 
+@pytest.mark.parametrize("card", ["mi300x", "trainium2", "h100-sxm-80gb"])
+def test_containers_and_manifests_are_written_for_the_cards_whose_names_they_use(card: str) -> None:
+    scenario = _scenario(
+        model={"id": "llama-3.1-8b"},
+        hardware={"id": card, "count": 1},
+        engine={"id": "vllm", "memory_utilization": 0.9},
+    )
+    variants = launch_variants(scenario, shipped_catalog())
+    is_theirs = card.startswith("h100")
+    assert [variant.id for variant in variants] == (["shell", "container", "kubernetes"] if is_theirs else ["shell"])
+    assert any("NVIDIA" in note for note in variants[0].notes) is not is_theirs
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_texts_of_an_engine(engine: str) -> None:
     assert texts(engine) == (FOLDER / f"{engine}.txt").read_text(encoding="utf-8")

@@ -22,6 +22,8 @@ NAMES = {
     "Qwen/Qwen3-8B-FP8": Named("qwen3-8b", "fp8"),
     "nvidia/GLM-5-NVFP4": Named("glm-5", "nvfp4"),
     "moonshotai/Kimi-K2-Thinking": Named("kimi-k2", None, True),
+    "meta-llama/Llama-3.1-8B-Instruct": Named("llama-3.1-8b"),
+    "Qwen/Qwen2.5-7B-Instruct-AWQ": Named("qwen2.5-7b", "int4"),
     "someone/else": Named(),
     "someone/else-AWQ": Named(None, "int4"),
     "-FP8": Named(None, "fp8"),
