@@ -67,20 +67,35 @@ class _Sides:
         for part, id_, label, value in (
             (Part.ACTIVATION, "activation", "Peak of the activations", given.activation),
             (Part.NON_FRAMEWORK, "non_framework", "Non-framework memory", given.non_framework),
-            (Part.GRAPHS, "graphs", "CUDA graphs, as charged", given.graphs),
+            (Part.GRAPHS, "graphs", self._graphs_label(), given.graphs),
         ):
-            if value is not None and part in sizes and rank.is_charged(part):
+            if value is not None and part in sizes and (value or part is not Part.NON_FRAMEWORK):
                 yield _line(id_, label, value, sizes[part], self._overhead(part, value))
 
+    def _graphs_label(self) -> str:
+        charged = self.alone.tightest.is_charged(Part.GRAPHS)
+        return "CUDA graphs, as charged" if charged else "CUDA graphs, outside the share"
+
     def pool(self) -> Iterator[Line]:
+        """The pool; of an engine that allocates what is asked for, that."""
         pool = self.deployment.engine.given.kv_pool
-        if pool is not None:
+        asked = self._asked("pool")
+        if pool is not None and asked is not None:
+            reason = "Another type of the cache, slots that share one context, or windows at full length."
+            yield _line("kv_pool", "Cache, as allocated", pool, Interval.exactly(asked), reason)
+        elif pool is not None:
             yield _line("kv_pool", "Cache pool", pool, self.alone.tightest.pool, self._pool_parts(pool))
 
     def outcome(self) -> Iterator[Line]:
         """Tokens, blocks and concurrency: from the scenario alone, and from the pool that was given."""
         observed, has_pool = self.deployment.observed, self.deployment.engine.given.kv_pool is not None
-        if observed.kv_tokens is not None:
+        context = self._asked("context")
+        if observed.kv_tokens is not None and context is not None:
+            reason = "Slots × the longest context, as far as the scenario says both."
+            yield _line(
+                "kv_tokens", "Cells of the context", observed.kv_tokens, Interval.exactly(context), reason, "tokens"
+            )
+        elif observed.kv_tokens is not None:
             low, high = self.alone.kv_pool_tokens_interval
             sides = Interval(low, self.alone.kv_pool_tokens, high)
             follows = "Follows from the difference of the pool." if has_pool else self._tokens()
@@ -96,6 +111,11 @@ class _Sides:
             if logged is not None and key in printed:
                 reason = self._of_pool() if has_pool else "Follows from the predicted pool."
                 yield _line(id_, label, logged, Interval.exactly(printed[key]), reason, unit)
+
+    def _asked(self, id_: str) -> float | None:
+        """What llama.cpp allocates because it is asked to, by the id of its line; None for an engine with a share."""
+        lines = {line.id: line.value for line in self.alone.log_lines}
+        return lines.get(id_) if "context" in lines else None
 
     def _seen(self) -> str:
         if self.deployment.engine.id == "sglang":

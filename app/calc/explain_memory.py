@@ -74,7 +74,18 @@ def _weights(deployment: Deployment, measures: Measures) -> Explanation:
         parts.append("W_draft")
         drafted = weight_bytes(count_parameters(rank.draft.architecture), rank.draft.weights)
         terms.append(Term("W_draft", "weights of the draft model", drafted, "B"))
-    return Explanation(id_, label, " + ".join(parts), tuple(terms), value, "B", _SHAPES)
+    formula, held = " + ".join(parts), measures.memory.tightest
+    if (
+        held.is_pool_given
+        and held.weights.is_exact
+        and held.weights.mid < deployment.engine.policy.weights.interval(rank.weights_bytes).mid
+    ):
+        formula = f"min({formula}, M − pool)"
+        terms += [
+            Term("M", "memory of the card", held.capacity_bytes, "B"),
+            Term("pool", "the pool that was given, which what is only counted yields to", held.pool.mid, "B"),
+        ]
+    return Explanation(id_, label, formula, tuple(terms), value, "B", _SHAPES)
 
 
 def _kv_per_sequence(deployment: Deployment, measures: Measures) -> Explanation:
@@ -209,6 +220,9 @@ def _pool_tokens(deployment: Deployment, measures: Measures) -> Explanation:
 def _max_concurrency(deployment: Deployment, measures: Measures) -> Explanation:
     held, cap = measures.memory, deployment.engine.max_num_seqs
     working = held.plan.explain_fitting(held.per_gpu.kv_pool_bytes, deployment.workload.total_tokens)
+    if held.tightest.reserved_bytes > held.per_gpu.kv_pool_bytes:
+        label = "none: the slots' cache, allocated at the start, is more than the pool"
+        working = Working("none", (Term("none", label, 0, ""),))
     formula, terms = working.formula, working.terms
     if cap is not None:
         formula, terms = f"min({formula}, S_most)", (*terms, Term("S_most", "sequences the engine runs", cap, ""))
@@ -240,11 +254,16 @@ def _max_context(deployment: Deployment, measures: Measures) -> Explanation:
 
 def _needed(deployment: Deployment, measures: Measures) -> Explanation:
     held, rank = measures.memory, measures.memory.tightest
-    back = (Term("H", "what the engine holds back beside weights and cache", rank.held_back_bytes, "B"),)
+    back: tuple[Term, ...] = (
+        Term("H", "what the engine holds back beside weights and cache", rank.held_back_bytes, "B"),
+    )
+    formula = "W + max(R, B × KV_gpu) + H" if rank.reserved_bytes else "W + B × KV_gpu + H"
+    if rank.reserved_bytes:
+        back = (*back, Term("R", "cache of all slots, allocated at the start", rank.reserved_bytes, "B"))
     return Explanation(
         "memory.needed_bytes",
         "Memory in use when every sequence is at its full length",
-        "W + B × KV_gpu + H",
+        formula,
         (
             Term("W", "weights", held.per_gpu.weights_bytes, "B"),
             Term("B", "sequences at a time on this GPU", held.rank_sequences, ""),

@@ -164,6 +164,18 @@ def _shorter_prompt(asked: _Asked) -> Iterator[Candidate]:
     yield Candidate({"workload": {"prompt_tokens": prompt}}, f"Shorten the prompt to {prompt:,} tokens", changed)
 
 
+def _shorter_served(asked: _Asked) -> Iterator[Candidate]:
+    """An engine that would not start, because of a longest sequence (or slots of it) that no request needs."""
+    held, engine = asked.measures.memory, asked.deployment.engine
+    is_too_long = held.refuses_to_start or held.tightest.reserved_bytes > held.per_gpu.kv_pool_bytes
+    slots = engine.max_num_seqs or 1 if held.allocates_what_is_asked else 1
+    length = held.tightest.plan.longest(held.per_gpu.kv_pool_bytes, slots) or 0
+    if not is_too_long or length < asked.deployment.workload.total_tokens:
+        return
+    changed = replace(asked.deployment, engine=replace(engine, max_model_len=length))
+    yield Candidate({"engine": {"max_model_len": length}}, f"Serve sequences of at most {length:,} tokens", changed)
+
+
 def _context_ranks(asked: _Asked) -> Iterator[Candidate]:
     """Latents are copied to every tensor rank; decode context parallelism shares their tokens out instead."""
     split = asked.deployment.split
@@ -298,6 +310,7 @@ _EVERYWHERE: tuple[_Finder, ...] = (
     _narrower_weights,
     _other_concurrency,
     _shorter_prompt,
+    _shorter_served,
     _context_ranks,
     _next_card,
 )

@@ -86,6 +86,8 @@ def _is_useful(effect: Effect) -> bool:
     return now is not State.DOES_NOT_FIT and (faster or roomier or eased)
 
 
-def _rank(lever: Lever) -> tuple[bool, float]:
-    effect = lever.effect
-    return effect.state[1] is State.DOES_NOT_FIT, -effect.output_tokens_per_s.after
+def _rank(lever: Lever) -> tuple[bool, bool, float]:
+    """What makes it fit, or fit with room to spare, before what only makes it faster."""
+    was, now = lever.effect.state
+    eases = was is not State.FITS and now is State.FITS
+    return now is State.DOES_NOT_FIT, not eases, -lever.effect.output_tokens_per_s.after

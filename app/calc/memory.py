@@ -75,6 +75,21 @@ class Memory:
         return self.tightest.overheads
 
     @property
+    def allocates_what_is_asked(self) -> bool:
+        """True for an engine without a share, which allocates its cache for the slots it is told."""
+        return any(line.id == "context" for line in self.log_lines)
+
+    @property
+    def refuses_to_start(self) -> bool:
+        """True where the engine prints a concurrency and not one longest sequence finds room."""
+        return any(line.id == "concurrency" and line.value < 1 for line in self.log_lines)
+
+    @property
+    def longest_alone(self) -> int:
+        """Tokens that a single sequence can have on the GPU that decides."""
+        return self.printing.plan.longest(max(0.0, self.printing.pool.mid), 1) or 0
+
+    @property
     def headroom_bytes(self) -> float:
         """Bytes of the engine's share left when every running sequence is at its full length; negative: missing."""
         return self.budget_bytes - self.needed_bytes
@@ -87,6 +102,8 @@ def memory(deployment: Deployment) -> Memory:
     ranks = rank_memories(deployment)
 
     def fitting(rank: RankMemory, pool_bytes: float) -> int:
+        if rank.reserved_bytes > max(0.0, pool_bytes):
+            return 0  # it does not start
         found = rank.plan.fitting(max(0.0, pool_bytes), tokens)
         return found if engine.max_num_seqs is None else min(found, engine.max_num_seqs)
 

@@ -9,13 +9,12 @@ from app.calc.notation import quantity
 from app.calc.notice import Notice
 from app.calc.units import GIB
 
-UNIFIED_MEMORY = "unified"
-
 
 def memory_notices(deployment: Deployment, measures: Measures) -> list[Notice]:
     """How sure the memory numbers are, and where a plan is closer to the edge than it looks."""
     return [
         *_rules(deployment, measures),
+        *_start(deployment, measures),
         *_label(deployment, measures),
         *_outside(deployment, measures),
         *_speculation(deployment),
@@ -33,10 +32,11 @@ def _rules(deployment: Deployment, measures: Measures) -> list[Notice]:
     found = []
     low, high = held.kv_pool_tokens_interval
     if low != high:
+        prints = "there should be room for" if held.allocates_what_is_asked else "its log should print"
         message = (
             f"Memory is divided by the rules of {policy.name}; what it needs beside weights is assumed from start-up "
-            f"logs, so that its log should print {low:,} to {high:,} tokens in eight cases of ten. A pasted log, or "
-            "any measured figure, takes the place of what is assumed."
+            f"logs, so that {prints} {low:,} to {high:,} tokens in eight cases of ten. A pasted log, or any measured "
+            "figure, takes the place of what is assumed."
         )
         found.append(Notice("assumed_overheads", message))
     mixers = [group.mixer for group in deployment.architecture.layers]
@@ -44,6 +44,19 @@ def _rules(deployment: Deployment, measures: Measures) -> list[Notice]:
         message = "How engines lay out compressed attention is not published in full: expect its pool to differ."
         found.append(Notice("layout_not_reproduced", message))
     return found
+
+
+def _start(deployment: Deployment, measures: Measures) -> list[Notice]:
+    """An engine that refuses to start where its longest sequence finds no room, however few and short the requests."""
+    held, length = measures.memory, deployment.max_model_len
+    if not held.refuses_to_start or held.per_gpu.kv_pool_bytes <= 0:
+        return []
+    longest = held.longest_alone
+    message = (
+        f"{deployment.engine.policy.name} refuses to start where one sequence of its longest length, {length:,} tokens "
+        f"here, finds no room: set it to {longest:,} or less."
+    )
+    return [Notice("will_not_start", message)]
 
 
 def _label(deployment: Deployment, measures: Measures) -> list[Notice]:

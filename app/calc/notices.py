@@ -60,6 +60,16 @@ def _capacity(deployment: Deployment, measures: Measures) -> list[Notice]:
                 f"weights; {quantity(held.per_gpu.kv_pool_bytes, 'B', 3)} are counted.",
             )
         )
+    rank = held.tightest
+    if given is not None and deployment.engine.given.weights is None and rank.weights.mid < rank.rank.weights_bytes:
+        counted = quantity(rank.rank.weights_bytes, "B", 3)
+        found.append(
+            Notice(
+                "weights_yield_to_pool",
+                f"The weights are counted as {counted} a GPU, which leaves no room for the pool that was given; the "
+                "pool was measured, so the checkpoint must be stored in less than the scenario says.",
+            )
+        )
     wanted, cap = deployment.workload.concurrency, deployment.engine.max_num_seqs
     if wanted is not None and cap is not None and wanted > cap:
         found.append(

@@ -16,7 +16,7 @@ class RankMemory:
     """The memory of one GPU of a stage; the GPUs of a stage are alike.
 
     `held_back_bytes` is what neither weights nor cache may use of the engine's share. `pool` may be negative: so much
-    is missing.
+    is missing. `reserved_bytes` of cache are allocated when the engine starts, whatever runs.
     """
 
     stage: int
@@ -31,6 +31,7 @@ class RankMemory:
     is_pool_given: bool
     plan: CachePlan
     policy_name: str
+    reserved_bytes: float = 0.0
 
     @property
     def layers(self) -> int:
@@ -47,7 +48,8 @@ class RankMemory:
 
     def needed_bytes(self, sequences: int, tokens: int) -> float:
         """Of the share: what is held back, the weights, and the cache of so many sequences at full length."""
-        return self.held_back_bytes + self.weights.mid + sequences * self.plan.sequence_bytes(tokens)
+        cache = max(self.reserved_bytes, sequences * self.plan.sequence_bytes(tokens))
+        return self.held_back_bytes + self.weights.mid + cache
 
 
 def rank_memories(deployment: Deployment) -> tuple[RankMemory, ...]:
@@ -91,6 +93,7 @@ def _settings(deployment: Deployment) -> Settings:
     return Settings(
         utilization=engine.memory_utilization,
         max_model_len=deployment.max_model_len,
+        is_length_set=engine.max_model_len is not None,
         step_tokens=engine.step_tokens,
         max_num_seqs=engine.max_num_seqs,
         profiled_seqs=engine.profiled_seqs,
@@ -121,11 +124,15 @@ def _divide(deployment: Deployment, stage: int, rank: Rank) -> RankMemory:
     budget, pool = policy.budget_bytes(seen, overheads, settings), policy.pool(seen, weights, overheads, settings)
     held_back = budget - weights.mid - pool.mid
     if given.kv_pool is not None:
-        # Measured beside the weights, so the engine has room for both; but never for more than the card has.
+        # Measured beside the weights, so the engine has room for both. Weights that are only counted yield to a pool
+        # that the card can hold; no pool makes a card larger than it is.
+        if given.weights is None and given.kv_pool <= seen and weights.mid > capacity - given.kv_pool:
+            weights = Interval.exactly(capacity - given.kv_pool)
         pool = Interval.exactly(min(given.kv_pool, max(0.0, capacity - weights.mid)))
         charged = sum(overhead.bytes.mid for overhead in overheads if overhead.is_charged)
         held_back = max(0.0, min(charged, capacity - weights.mid - pool.mid))
         budget = min(capacity, weights.mid + pool.mid + held_back)
+    plan = policy.plan(rank)
     return RankMemory(
         stage=stage,
         rank=rank,
@@ -137,6 +144,7 @@ def _divide(deployment: Deployment, stage: int, rank: Rank) -> RankMemory:
         overheads=overheads,
         pool=pool,
         is_pool_given=given.kv_pool is not None,
-        plan=policy.plan(rank),
+        plan=plan,
         policy_name=policy.name,
+        reserved_bytes=policy.reserved_bytes(rank, plan),
     )

@@ -59,7 +59,8 @@ def required_bytes(deployment: Deployment, measures: Measures) -> float:
 def state_of(deployment: Deployment, measures: Measures) -> State:
     """Whether the required bytes fit the engine's share of the card, a tenth of it to spare, and what is assumed too.
 
-    What fits by the most likely pool, but not by the smallest of its interval, is tight as well.
+    What fits by the most likely pool, but not by the smallest of its interval, is tight as well; so is what fits, but
+    under an engine that would not start, because its longest sequence finds no room.
     """
     held = measures.memory
     spare = held.budget_bytes - required_bytes(deployment, measures)
@@ -67,6 +68,7 @@ def state_of(deployment: Deployment, measures: Measures) -> State:
         return State.DOES_NOT_FIT
     least = held.max_concurrency_interval[0]
     is_sure = least >= (1 if deployment.workload.concurrency is None else held.running_sequences)
+    is_sure = is_sure and not held.refuses_to_start
     return State.FITS if is_sure and spare >= TIGHT_HEADROOM * held.budget_bytes else State.TIGHT
 
 
@@ -127,6 +129,12 @@ def _does_not_fit(deployment: Deployment, measures: Measures, binary: bool) -> s
             f"{written(weights - budget)} more than the {written(budget)} the engine may use."
         )
     needed = required_bytes(deployment, measures)
+    if held.tightest.reserved_bytes > held.per_gpu.kv_pool_bytes:
+        return (
+            f"Does not fit: the cache of all slots, {written(held.tightest.reserved_bytes)}{_of_each(deployment)}, is "
+            f"allocated at the start; with the weights that is {written(needed - budget)} more than the "
+            f"{written(budget)} the engine may use."
+        )
     wanted = _count(deployment.workload.concurrency or 1, "sequence")
     tokens = f"{deployment.workload.total_tokens:,} tokens"
     return (

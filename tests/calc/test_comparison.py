@@ -58,10 +58,11 @@ def test_the_difference_of_the_pool_is_taken_apart() -> None:
     assert "1 GiB less that no line of the log accounts for" in reason
 
 
-def test_graphs_are_compared_only_where_the_release_charges_them() -> None:
-    for version, charged in (("0.11.0", False), ("0.24.0", True)):
+def test_graphs_are_compared_and_told_whether_the_release_charges_them() -> None:
+    for version, words in (("0.11.0", "outside the share"), ("0.24.0", "as charged")):
         found = answer_to(engine={"id": "vllm", "version": version, "graph_bytes": 2.0**28}).evaluation
-        assert ("graphs" in {line.id for line in found.comparison}) is charged
+        (line,) = found.comparison
+        assert (line.id, line.label, line.logged) == ("graphs", f"CUDA graphs, {words}", 2.0**28)
 
 
 @repeatable

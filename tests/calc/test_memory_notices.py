@@ -108,6 +108,18 @@ def test_graphs_beyond_the_share_are_told_of_old_releases() -> None:
     assert "uncharged_memory" not in told(asked(old, 0.9))
 
 
+def test_an_engine_that_prints_a_concurrency_below_one_is_told_not_to_start() -> None:
+    card = CATALOG.devices["l4"]
+    few = workload(concurrency=1)  # a single request of 1,500 tokens: it would fit
+    long: dict[str, Any] = {"accelerator": card, "workload": few}
+    held = measure(asked(EXACT, settings={"max_model_len": 131_072}, **long)).memory
+    message = told(asked(EXACT, settings={"max_model_len": 131_072}, **long))["will_not_start"]
+    assert f"set it to {held.longest_alone:,} or less" in message
+    for length, is_told in ((held.longest_alone, False), (held.longest_alone + 16, True)):
+        assert ("will_not_start" in told(asked(EXACT, settings={"max_model_len": length}, **long))) is is_told
+    assert "will_not_start" not in told(asked(SglangPolicy("SGLang", laws()), **long))  # it starts and refuses the long
+
+
 def test_guessing_is_counted_in_memory_alone() -> None:
     assert "speculation_not_timed" in told(asked(EXACT, settings={"draft_tokens": 3}))
     plain, guessing = (measure(asked(EXACT, settings={"draft_tokens": n})).serving for n in (0, 3))

@@ -117,7 +117,8 @@ def test_notices_say_what_makes_a_number_less_than_it_seems() -> None:
     assert codes(engine=engine(max_model_len=1500)) == ["ideal_engine"]
     assert codes(accelerator=unknown) == ["memory_not_reported", "ideal_engine"]
     assert codes(accelerator=unknown, memory_basis=MemoryBasis.MARKETED) == ["ideal_engine"]
-    assert codes(engine=engine(given=Given(kv_pool=80e9))) == ["pool_exceeds_card", "ideal_engine"]
+    assert codes(engine=engine(given=Given(kv_pool=90e9))) == ["pool_exceeds_card", "ideal_engine"]
+    assert codes(engine=engine(given=Given(kv_pool=80e9))) == ["weights_yield_to_pool", "ideal_engine"]
     assert codes(engine=engine(max_num_seqs=63)) == ["requests_wait", "ideal_engine"]
     assert codes(engine=engine(max_num_seqs=64)) == ["ideal_engine"]
 

@@ -11,7 +11,17 @@ from app.calc.architecture import Architecture
 from app.calc.broadcast import scalar
 from app.calc.deployment_limits import MOST_CONCURRENT
 from app.calc.dtypes import Dtype
-from app.calc.engines.parts import EXACT_WEIGHTS, Interval, LogLine, Overhead, Rank, Settings, WeightSpread, remaining
+from app.calc.engines.parts import (
+    EXACT_WEIGHTS,
+    CachePlan,
+    Interval,
+    LogLine,
+    Overhead,
+    Rank,
+    Settings,
+    WeightSpread,
+    remaining,
+)
 from app.calc.explanation import Term, Working
 from app.calc.kv_cache import kv_bytes_per_sequence, longest_context
 from app.calc.weight_plan import WeightPlan
@@ -126,6 +136,10 @@ class IdealPolicy:
     def pool(self, seen_bytes: float, weights: Interval, overheads: Iterable[Overhead], settings: Settings) -> Interval:
         """budget − weights. Worked number: 0.9 of an H100 SXM's 81,559 MiB less 16.06 GB leaves 60.91 GB."""
         return remaining(self.budget_bytes(seen_bytes, overheads, settings), [weights])
+
+    def reserved_bytes(self, rank: Rank, plan: CachePlan) -> float:
+        """None."""
+        return 0.0
 
     @property
     def pool_formula(self) -> str:

@@ -16,7 +16,7 @@ from app.calc.deployment_limits import MOST_CONCURRENT, MOST_TOKENS
 from app.calc.dtypes import Dtype
 from app.calc.engines.activations import forward_bytes
 from app.calc.engines.laws import OverheadLaws
-from app.calc.engines.parts import Interval, LogLine, Overhead, Rank, Settings, charged, remaining
+from app.calc.engines.parts import CachePlan, Interval, LogLine, Overhead, Rank, Settings, charged, remaining
 from app.calc.engines.ruled import RuledByLaws, rank_layers
 from app.calc.explanation import Term, Working
 
@@ -68,9 +68,9 @@ class SlotRoom:
         return math.floor(max(0.0, pool_bytes) / one) if one else MOST_CONCURRENT
 
     def pool_tokens(self, pool_bytes: float, max_model_len: int) -> int:
-        """The longest context of a single slot; where windows bound it, of as many slots as fit."""
+        """The longest context of a single slot; where no length needs more, the longest that is looked at."""
         longest = self.longest(pool_bytes, 1)
-        return self.fitting(pool_bytes, max_model_len) * max_model_len if longest is None else longest
+        return MOST_TOKENS if longest is None else longest
 
     def longest(self, pool_bytes: float, sequences: int) -> int | None:
         """The most cells that each of so many slots can have."""
@@ -108,15 +108,9 @@ class SlotRoom:
         return Working("⌊pool ÷ KV_slot⌋", (_left(pool_bytes), Term("KV_slot", "cache of one slot", one, "B")))
 
     def explain_tokens(self, pool_bytes: float, max_model_len: int) -> Working:
-        """A single context, in cells; or slots that fit × the longest context."""
-        longest = self.longest(pool_bytes, 1)
-        if longest is not None:
-            label = f"longest context of a single slot that fits, in cells of {CELL_TOKENS}"
-            return Working("c", (Term("c", label, longest, "tokens"),))
-        slots = Term(
-            "slots", "slots of the longest context that would fit", self.fitting(pool_bytes, max_model_len), ""
-        )
-        return Working("slots × L", (slots, Term("L", "longest sequence", max_model_len, "tokens")))
+        """A single context, in cells."""
+        label = f"longest context of a single slot that fits, in cells of {CELL_TOKENS}"
+        return Working("c", (Term("c", label, self.pool_tokens(pool_bytes, max_model_len), "tokens"),))
 
     def explain_longest(self, pool_bytes: float, sequences: int) -> Working:
         """Cells that each slot can have."""
@@ -166,6 +160,13 @@ class LlamaCppPolicy(RuledByLaws):
         element_bytes = BLOCK_BYTES.get(rank.kv_cache, rank.kv_cache.bytes)
         stored = CacheFormat(rank.kv_cache, element_bytes, is_plain=True, state_dtype=Dtype.FP32)
         return SlotRoom(rank_layers(rank, stored), rank.settings.step_tokens)
+
+    def reserved_bytes(self, rank: Rank, plan: CachePlan) -> float:
+        """Every slot at its whole context, where slots and context are set."""
+        settings = rank.settings
+        if not settings.is_length_set or settings.max_num_seqs is None:
+            return 0.0
+        return settings.max_num_seqs * plan.sequence_bytes(settings.max_model_len)
 
     def log_lines(self, rank: Rank, pool_bytes: float) -> tuple[LogLine, ...]:
         """The cache of the slots that were asked for, at the longest sequence."""

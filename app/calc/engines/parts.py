@@ -116,6 +116,7 @@ class Settings:
     utilization: float
     max_model_len: int
     step_tokens: int
+    is_length_set: bool = False
     max_num_seqs: int | None = None
     profiled_seqs: int = 256
     block_tokens: int = 16
@@ -242,6 +243,10 @@ class Policy(Protocol):
 
     def pool(self, seen_bytes: float, weights: Interval, overheads: Iterable[Overhead], settings: Settings) -> Interval:
         """Bytes for the cache; negative where weights and overheads exceed the share."""
+        ...
+
+    def reserved_bytes(self, rank: Rank, plan: CachePlan) -> float:
+        """Cache that is allocated when the engine starts, whatever runs."""
         ...
 
     @property

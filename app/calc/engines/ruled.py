@@ -3,7 +3,7 @@
 from app.calc.architecture import Architecture
 from app.calc.cached_layers import CachedLayers, CacheFormat, cached_layers
 from app.calc.engines.laws import OverheadLaws, found
-from app.calc.engines.parts import Overhead, Part, Rank, WeightSpread
+from app.calc.engines.parts import CachePlan, Overhead, Part, Rank, WeightSpread
 from app.calc.weight_plan import WeightPlan
 
 
@@ -25,6 +25,10 @@ class RuledByLaws:
 
     def padding_bytes(self, part: Architecture, plan: WeightPlan) -> float:
         """None is known."""
+        return 0.0
+
+    def reserved_bytes(self, rank: Rank, plan: CachePlan) -> float:
+        """None: a pool is shared by what runs."""
         return 0.0
 
     def assumed(

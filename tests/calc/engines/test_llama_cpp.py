@@ -1,16 +1,19 @@
 """llama.cpp's slots: the cache of each is allocated up front, at the full context, in cells of 256."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.calc.cached_layers import CachedLayers, CachedRows, CachedState
+from app.calc.deployment import Engine
 from app.calc.deployment_limits import MOST_CONCURRENT
 from app.calc.dtypes import Dtype
 from app.calc.engines.llama_cpp import LlamaCppPolicy, SlotRoom
 from app.calc.engines.parts import Given
+from app.calc.measure import measure
 from tests.calc.engines.laws import GIB, laws, only
 from tests.calc.engines.rooms import (
     check_longest_and_fitting,
@@ -23,7 +26,7 @@ from tests.calc.engines.rooms import (
 )
 from tests.calc.formulas import computed
 from tests.calc.strategies import repeatable
-from tests.factories import BF16, h200_sxm, interleaved, shipped_catalog
+from tests.factories import BF16, deployment, h200_sxm, interleaved, shipped_catalog
 
 CATALOG = shipped_catalog()
 POLICY = LlamaCppPolicy("llama.cpp", laws())
@@ -61,6 +64,18 @@ def test_a_latent_cache_in_8_bits_by_the_log() -> None:
     assert rank.plan.sequence_bytes(32_768) / 2**20 == pytest.approx(1166.62, abs=0.01)
     found = {line.id: line.text for line in POLICY.log_lines(rank.rank, rank.pool.mid)}
     assert found == {"context": "32768", "pool": "1166.62 MiB"}
+
+
+def test_the_context_that_was_set_is_allocated_for_every_slot() -> None:
+    """Eight slots of 131,072 tokens at 128 KiB are 128 GiB, whatever the requests are."""
+    asked: dict[str, Any] = {"max_model_len": 131_072, "max_num_seqs": 8}
+    assert only(POLICY, settings=asked).reserved_bytes == 8 * 131_072 * 131_072
+    held = measure(deployment(engine=Engine("tested", 1.0, POLICY, **asked))).memory
+    assert held.max_concurrency == 0  # it does not start
+    few = asked | {"max_num_seqs": 3}
+    held = measure(deployment(engine=Engine("tested", 1.0, POLICY, **few))).memory
+    assert held.max_concurrency == 3
+    assert only(POLICY, settings={"max_num_seqs": 8}).reserved_bytes == 0  # the model's own limit was not chosen
 
 
 def test_contexts_are_rounded_up_to_cells_of_256() -> None:
