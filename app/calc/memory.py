@@ -89,11 +89,6 @@ class Memory:
         """Tokens that a single sequence can have on the GPU that decides."""
         return self.printing.plan.longest(max(0.0, self.printing.pool.mid), 1) or 0
 
-    @property
-    def headroom_bytes(self) -> float:
-        """Bytes of the engine's share left when every running sequence is at its full length; negative: missing."""
-        return self.budget_bytes - self.needed_bytes
-
 
 def memory(deployment: Deployment) -> Memory:
     """The memory of the GPUs under `deployment`, per part, and what their pools hold."""

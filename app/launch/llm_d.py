@@ -1,4 +1,7 @@
-"""llm-d: values of its modelservice chart, around the flags of the engine underneath."""
+"""llm-d: values of its modelservice chart, around the flags of the engine underneath.
+
+Source of the keys: llm-d-incubation/llm-d-modelservice, tag llm-d-modelservice-v0.4.12, charts/llm-d-modelservice.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +18,6 @@ from app.scenario import Scenario
 PORT = 8000
 ROOM = 1.2
 CHART = "llm-d-modelservice 0.4.12"
-SOURCE = "llm-d-incubation/llm-d-modelservice, tag llm-d-modelservice-v0.4.12, charts/llm-d-modelservice"
 # The chart writes these itself, from `parallelism`.
 _FROM_THE_CHART = {"--tensor-parallel-size": "tensor", "--data-parallel-size": "data"}
 

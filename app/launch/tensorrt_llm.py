@@ -18,7 +18,6 @@ from app.launch.invocation import (
     read_model,
 )
 from app.launch.plain_yaml import read_documents
-from app.launch.releases import release_of
 from app.launch.vllm import DTYPES
 from app.scenario import Scenario
 
@@ -209,8 +208,3 @@ def written_keys(options: Mapping[str, Any], above: str = "") -> list[str]:
     for key, value in options.items():
         found += written_keys(value, f"{above}{key}.") if isinstance(value, dict) else [f"{above}{key}"]
     return found
-
-
-def known_options() -> frozenset[str]:
-    """The keys that the checked release documents and that are written or read here."""
-    return frozenset(release_of(ENGINE).options)
