@@ -107,7 +107,10 @@ def _fits(deployment: Deployment, state: State, measures: Measures, binary: bool
     word = "Fits" if state is State.FITS else "Fits, but tight"
     used, card = (quantity(b, "B", 3, binary=binary) for b in (held.needed_bytes, held.per_gpu.capacity_bytes))
     where = _of_each(deployment)
-    return f"{word}: {used} of {card} in use{where}, room for {_count(held.max_concurrency, 'full-length sequence')}."
+    fits = f"{word}: {used} of {card} in use{where}, room for {_count(held.max_concurrency, 'full-length sequence')}."
+    if not held.refuses_to_start:
+        return fits
+    return f"{fits} {held.tightest.policy_name} starts only when limited to sequences of {held.longest_alone:,} tokens."
 
 
 def _does_not_fit(deployment: Deployment, measures: Measures, binary: bool) -> str:

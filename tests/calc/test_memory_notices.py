@@ -12,6 +12,7 @@ from app.calc.engines.sglang import SglangPolicy
 from app.calc.engines.vllm import VllmPolicy, VllmRelease
 from app.calc.measure import measure
 from app.calc.memory_notices import memory_notices
+from app.calc.verdict import verdict
 from tests.calc.engines.laws import GIB, fixed, laws
 from tests.factories import deployment, precision, shipped_catalog, workload
 
@@ -112,9 +113,13 @@ def test_an_engine_that_prints_a_concurrency_below_one_is_told_not_to_start() ->
     card = CATALOG.devices["l4"]
     few = workload(concurrency=1)  # a single request of 1,500 tokens: it would fit
     long: dict[str, Any] = {"accelerator": card, "workload": few}
-    held = measure(asked(EXACT, settings={"max_model_len": 131_072}, **long)).memory
-    message = told(asked(EXACT, settings={"max_model_len": 131_072}, **long))["will_not_start"]
+    one = asked(EXACT, settings={"max_model_len": 131_072}, **long)
+    held = measure(one).memory
+    message = told(one)["will_not_start"]
     assert f"set it to {held.longest_alone:,} or less" in message
+    sentence = verdict(one, measure(one)).sentence
+    assert sentence.startswith("Fits, but tight: ")
+    assert f"vLLM starts only when limited to sequences of {held.longest_alone:,} tokens." in sentence
     for length, is_told in ((held.longest_alone, False), (held.longest_alone + 16, True)):
         assert ("will_not_start" in told(asked(EXACT, settings={"max_model_len": length}, **long))) is is_told
     assert "will_not_start" not in told(asked(SglangPolicy("SGLang", laws()), **long))  # it starts and refuses the long
