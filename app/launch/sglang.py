@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.dtypes import Dtype
 from app.catalog.catalog import Catalog
 from app.launch.arguments import Arguments
 from app.launch.findings import Findings, get, put, whole
@@ -16,17 +16,11 @@ from app.launch.invocation import (
     read_draft,
     read_model,
 )
-from app.launch.vllm import DTYPES, QUANTIZATIONS
+from app.launch.vllm import CASTS, DTYPES, QUANTIZATIONS
 from app.scenario import Scenario
 
 ENGINE = "sglang"
 SERVE = ("python3", "-m", "sglang.launch_server")
-_CASTS = {
-    WeightFormat.FP8: ("--quantization", "fp8"),
-    WeightFormat.BF16: ("--dtype", "bfloat16"),
-    WeightFormat.FP16: ("--dtype", "float16"),
-    WeightFormat.FP32: ("--dtype", "float32"),
-}
 _CACHES = {Dtype.BF16: "bfloat16", Dtype.FP8: "fp8_e4m3", Dtype.FP4: "nvfp4"}
 _CACHE_MEANINGS = {
     "bf16": Dtype.BF16,
@@ -40,7 +34,7 @@ _CACHE_MEANINGS = {
 
 def write(scenario: Scenario, catalog: Catalog) -> Invocation:
     """The flags of a scenario."""
-    told = begin(scenario, catalog, _CASTS)
+    told = begin(scenario, catalog, CASTS)
     split, engine = scenario.parallelism, scenario.engine
     ranks = split.tensor * split.data
     told.add("--tp-size", ranks if ranks > 1 else None)

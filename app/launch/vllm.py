@@ -23,7 +23,7 @@ from app.strict_json import StrictJsonError, loads
 
 ENGINE = "vllm"
 SERVE = ("vllm", "serve")
-_CASTS = {
+CASTS = {
     WeightFormat.FP8: ("--quantization", "fp8"),
     WeightFormat.BF16: ("--dtype", "bfloat16"),
     WeightFormat.FP16: ("--dtype", "float16"),
@@ -63,7 +63,7 @@ QUANTIZATIONS = {
 
 def write(scenario: Scenario, catalog: Catalog) -> Invocation:
     """The flags of a scenario."""
-    told = begin(scenario, catalog, _CASTS)
+    told = begin(scenario, catalog, CASTS)
     split, engine = scenario.parallelism, scenario.engine
     for flag, size in (
         ("--tensor-parallel-size", split.tensor),
