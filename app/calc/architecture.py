@@ -121,6 +121,13 @@ class Architecture:
         return any(w.copies > 1 for g in self.layers for block in g.feed_forwards for w in block.weights(1))
 
     @property
+    def chosen_experts(self) -> float:
+        """Experts that a token goes through in a layer, in expectation; 0 for a dense model."""
+        return max(
+            (w.chosen for g in self.layers for b in g.feed_forwards for w in b.weights(1) if w.copies > 1), default=0.0
+        )
+
+    @property
     def attention_kind(self) -> str:
         """The kinds of its mixers in words, with a count where there are several."""
         counts: Counter[str] = Counter()

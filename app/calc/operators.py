@@ -32,13 +32,19 @@ _DtypeOf: TypeAlias = Callable[[Weights, LayerGroup], Dtype]
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """All layers of one group together: FLOPs, bytes of memory, the type whose peak applies, bytes over the link."""
+    """All layers of one group together: FLOPs, bytes of memory, the type whose peak applies, bytes over the link.
+
+    `calls` is how often it runs in a pass, once for each layer of the group; `stored` is the type its matrices, or the
+    cache that it reads, are stored in.
+    """
 
     name: OperatorName
     flops: Quantity
     bytes: Quantity
     dtype: Dtype
     link_bytes: Quantity = 0.0
+    calls: int = 1
+    stored: Dtype = Dtype.BF16
 
 
 def decode_operators(deployment: Deployment, batch: Quantity, context_tokens: Quantity) -> list[Operator]:
@@ -84,6 +90,7 @@ class _Slot:
 
     name: OperatorName
     dtype: Dtype
+    stored: Dtype
     flops_per_token: float
     fixed_bytes: float
     bytes_per_token: float
@@ -109,8 +116,9 @@ def _operators(deployment: Deployment, run: Run, logits: Quantity) -> list[Opera
     tables = 2 if architecture.learned_positions else 1  # rows of the table, and of the position table
     row_bytes = tables * hidden * plan.layout(WeightGroup.EMBEDDING).bytes_per_weight
     result = [Operator(OperatorName.EMBEDDING, 0.0, run.tokens * row_bytes, wide)]
+    types = deployment.attention_dtype, wide, deployment.precision.kv_cache
     for program in _programs(deployment):
-        result += _layer_operators(program, run, kv_bytes, (deployment.attention_dtype, wide))
+        result += _layer_operators(program, run, kv_bytes, types)
     final_norm = FLOPS_PER_NORM_ELEMENT * logits * hidden
     gains = final_norm_params(architecture) * plan.wide.bytes_per_weight
     result.append(Operator(OperatorName.NORMS, final_norm, gains, wide))
@@ -126,13 +134,13 @@ def _head(deployment: Deployment, architecture: Architecture, logits: Quantity) 
     bias = architecture.vocab_size if architecture.head_bias else 0
     moved = params * layout.bytes_per_weight + bias * deployment.precision.weights.wide.bytes_per_weight
     flops = FLOPS_PER_MULTIPLY_ADD * logits * params
-    return Operator(OperatorName.HEAD, flops, moved, deployment.matrix_dtype(layout))
+    return Operator(OperatorName.HEAD, flops, moved, deployment.matrix_dtype(layout), stored=layout.element)
 
 
-def _layer_operators(program: _Program, run: Run, kv_bytes: float, types: tuple[Dtype, Dtype]) -> list[Operator]:
+def _layer_operators(program: _Program, run: Run, kv_bytes: float, types: tuple[Dtype, Dtype, Dtype]) -> list[Operator]:
     """Slots with their weights, the first of the mixer with what it writes to the cache, and the mixer's own work."""
     count, result = program.group.count, []
-    attention, wide = types
+    attention, wide, kv_dtype = types
     written = program.written_elements_per_token * kv_bytes
     for slot in program.slots:
         tokens = run.pooled_tokens if slot.is_pooled else run.tokens
@@ -143,12 +151,14 @@ def _layer_operators(program: _Program, run: Run, kv_bytes: float, types: tuple[
             moved = moved + copy_bytes * weights.touched(tokens)
         if written and slot.name is OperatorName.QKV:
             moved, written = moved + written * run.tokens, 0.0
-        result.append(Operator(slot.name, slot.flops_per_token * tokens, moved, slot.dtype))
+        flops = slot.flops_per_token * tokens
+        result.append(Operator(slot.name, flops, moved, slot.dtype, calls=count, stored=slot.stored))
     mixer = program.group.mixer
     for work in mixer.work(run) if mixer is not None else ():
         moved = count * (work.cache_elements * kv_bytes + work.state_bytes)
         dtype = attention if work.operator is OperatorName.ATTENTION else program.dtypes.get(work.operator, wide)
-        result.append(Operator(work.operator, count * work.flops, moved, dtype))
+        stored = kv_dtype if work.operator is OperatorName.ATTENTION else wide
+        result.append(Operator(work.operator, count * work.flops, moved, dtype, calls=count, stored=stored))
     return result
 
 
@@ -161,7 +171,7 @@ def _all_reduces(deployment: Deployment, run: Run) -> Operator:
     reduced = sum(g.count * ((g.mixer is not None) + bool(g.feed_forwards)) for g in architecture.layers)
     width = architecture.hidden_size * deployment.wide_dtype.bytes
     volume = 2 * (ranks - 1) / ranks * reduced * width * run.tokens
-    return Operator(OperatorName.ALL_REDUCE, 0.0, 0.0, deployment.wide_dtype, volume)
+    return Operator(OperatorName.ALL_REDUCE, 0.0, 0.0, deployment.wide_dtype, volume, reduced)
 
 
 def _programs(deployment: Deployment) -> tuple[_Program, ...]:
@@ -218,4 +228,6 @@ def _slot(name: OperatorName, found: list[Weights], group: LayerGroup, plan: Wei
             fixed += each * weights.stored
     leading = next((w for w in found if w.is_matrix), found[0])
     is_pooled = any(weights.is_pooled for weights in found)
-    return _Slot(name, dtype_of(leading, group), flops, fixed, gathered, tuple(experts), is_pooled)
+    is_wide = not leading.is_matrix or leading.group in group.unquantized
+    stored = (plan.wide if is_wide else plan.layout(leading.group)).element
+    return _Slot(name, dtype_of(leading, group), stored, flops, fixed, gathered, tuple(experts), is_pooled)
