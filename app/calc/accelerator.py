@@ -33,7 +33,8 @@ class Accelerator:
     """One device as software schedules it. Rates are dense, vendor peak, SI units; links are one-way.
 
     `memory_seen_bytes` is what an engine sees of the reported memory: the driver keeps a part. `shares_memory`: it is
-    the machine's own, which other programs use too.
+    the machine's own, which other programs use too. `family` groups chips whose kernels are alike, `memory_kind` is
+    `hbm`, `gddr` or `unified`: both only choose among fitted efficiencies, and may be unknown.
     """
 
     id: str
@@ -47,6 +48,8 @@ class Accelerator:
     link_bytes_per_s_one_way: float | None = None
     memory_seen_bytes: float | None = None
     shares_memory: bool = False
+    family: str = ""
+    memory_kind: str = ""
 
     @property
     def is_bus_linked(self) -> bool:

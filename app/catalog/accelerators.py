@@ -11,6 +11,7 @@ from app.calc.accelerator import Accelerator
 from app.calc.dtypes import Dtype
 from app.calc.units import GB, GIB, MIB, TERA
 from app.catalog.errors import Place
+from app.catalog.families import family_of, memory_kind_of
 from app.catalog.rows import read_catalog
 
 DATA_FOLDER = Path(__file__).resolve().parent / "data" / "accelerators"
@@ -146,6 +147,8 @@ class AcceleratorRecord:
             link_bytes_per_s_one_way=None if one_way is None else one_way * GB,
             memory_seen_bytes=self._seen_bytes(reported),
             shares_memory="unified" in memory.type,
+            family=family_of(self.architecture, is_consumer=self.kind is Kind.CONSUMER),
+            memory_kind=memory_kind_of(memory.type),
         )
 
     def _seen_bytes(self, reported: int | None) -> float | None:
