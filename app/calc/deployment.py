@@ -8,6 +8,7 @@ from app.calc.architecture import Architecture
 from app.calc.dtypes import Dtype, WeightLayout
 from app.calc.engines.ideal import IdealPolicy
 from app.calc.engines.parts import NOTHING_GIVEN, Draft, Given, Policy
+from app.calc.expected.calibration import Calibration
 from app.calc.layers.parts import WeightGroup
 from app.calc.split import ONE_GPU, Split
 from app.calc.weight_plan import WeightPlan
@@ -27,6 +28,7 @@ class Engine:
     """The engine, its rules for memory, and its settings; what is `given` was measured and beats what is assumed.
 
     `max_model_len` None is the model's own limit. `max_num_seqs` is that of one data-parallel rank; None sets none.
+    `stack` and `pace` are the kernels and the scheduler that the calibration knows it by.
     """
 
     id: str
@@ -41,6 +43,8 @@ class Engine:
     is_eager: bool = False
     draft_tokens: int = 0
     given: Given = NOTHING_GIVEN
+    stack: str = "server"
+    pace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,10 @@ NOTHING_OBSERVED = Observed()
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Everything one evaluation reads: `replicas` of a model that is `split` over GPUs, all alike."""
+    """Everything one evaluation reads: `replicas` of a model that is `split` over GPUs, all alike.
+
+    Without a `calibration` there are ceilings only.
+    """
 
     architecture: Architecture
     accelerator: Accelerator
@@ -101,6 +108,7 @@ class Deployment:
     replicas: int = 1
     draft: Draft | None = None
     observed: Observed = NOTHING_OBSERVED
+    calibration: Calibration | None = None
 
     @property
     def gpus(self) -> int:

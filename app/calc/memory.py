@@ -37,8 +37,9 @@ class Memory:
     `kv_bytes_…` are those of the whole model, each head's cache once, with its states; `gpu_bytes_per_sequence` is what
     the tightest GPU takes for one, copies and rounding included. `kv_pool_tokens` are those that the engine's log
     prints, of one data-parallel rank; the stage that has fewest (`printing`) decides. `max_concurrency` is of the whole
-    deployment, at the full length. `max_context_tokens` is the length that each of the running sequences could reach,
-    by memory alone.
+    deployment, at the full length. Of the running sequences `served_sequences` find room at a time, the others wait;
+    where not one does, all are timed as if they did. `max_context_tokens` is the length that each of the running
+    sequences could reach, by memory alone.
     """
 
     per_gpu: PerGpuMemory
@@ -59,6 +60,7 @@ class Memory:
     context_is_endless: bool
     shortest: RankMemory
     running_sequences: int
+    served_sequences: int
     replica_sequences: int
     rank_sequences: int
     needed_bytes: float
@@ -139,6 +141,7 @@ def memory(deployment: Deployment) -> Memory:
         context_is_endless=context is None,
         shortest=shortest,
         running_sequences=running,
+        served_sequences=min(running, most[1]) or running,
         replica_sequences=in_replica,
         rank_sequences=on_gpu,
         needed_bytes=tightest.needed_bytes(on_gpu, tokens),

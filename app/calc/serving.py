@@ -1,4 +1,4 @@
-"""What users see: first token, pace, whole answer, and tokens a second. Ceilings; expected values stand beside them."""
+"""What users see: first token, pace, whole answer, and tokens a second, at the ceiling."""
 
 from dataclasses import dataclass
 
@@ -17,13 +17,23 @@ class Estimate:
     mid: float | None = None
     high: float | None = None
 
+    @property
+    def best_known(self) -> float:
+        """What is expected, or where nothing is the ceiling."""
+        return self.ceiling if self.mid is None else self.mid
+
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Seconds and tokens a second. Whole deployment, unless the name says a user."""
+    """Seconds and tokens a second. Whole deployment, unless the name says a user.
+
+    `tpot_s` is the time between tokens once they flow; `tpot_inclusive_s` the whole answer, first token and all,
+    divided by its tokens: benchmarks report either under the same name.
+    """
 
     ttft_s: Estimate
     tpot_s: Estimate
+    tpot_inclusive_s: Estimate
     total_latency_s: Estimate
     output_tokens_per_s: Estimate
     output_tokens_per_s_per_user: Estimate
@@ -67,6 +77,7 @@ def serving(
     return Serving(
         ttft_s=Estimate(ttft),
         tpot_s=Estimate(decode.ceiling_s),
+        tpot_inclusive_s=Estimate(latency / tokens),
         total_latency_s=Estimate(latency),
         output_tokens_per_s=Estimate(throughput),
         output_tokens_per_s_per_user=Estimate(1 / decode.ceiling_s),

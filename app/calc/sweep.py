@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.calc.deployment import Deployment
+from app.calc.expected.queue import stay
+from app.calc.expected.timing import alone_s, efficiency_of, on_rank, prompt_time, step_time
 from app.calc.kv_cache import kv_bytes_per_sequence
 from app.calc.operators import decode_operators
 from app.calc.phase import ceiling_s
@@ -17,12 +19,18 @@ Grid = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class DecodeSweep:
-    """Arrays of shape (concurrency, context). Times and rates are ceilings; `fits` is 1 where the cache does."""
+    """Arrays of shape (concurrency, context). Times and rates are ceilings; `fits` is 1 where the cache does.
+
+    `expected_…` are what servers reach: the step, and the time between tokens with the prefills of the workload's other
+    prompts in it. None where nothing is calibrated.
+    """
 
     decode_step_s: Grid
     decode_tokens_per_s: Grid
     kv_bytes: Grid
     fits: Grid
+    expected_step_s: Grid | None = None
+    expected_tpot_s: Grid | None = None
 
 
 def decode_sweep(deployment: Deployment, concurrency: Grid, context_tokens: Grid) -> DecodeSweep:
@@ -41,7 +49,43 @@ def decode_sweep(deployment: Deployment, concurrency: Grid, context_tokens: Grid
     cache = batch * kv_bytes_per_sequence(deployment.architecture, context, deployment.precision.kv_cache)
     step, cache = np.asarray(step, dtype=float), np.asarray(cache, dtype=float)
     fits = _fits(deployment, batch[:, 0], context[0]).astype(float)
-    return DecodeSweep(step, batch / step, cache, fits)
+    expected = _expected(deployment, on_replica[:, 0], context[0])
+    return DecodeSweep(step, batch / step, cache, fits, *expected)
+
+
+ROWS_AT_A_TIME = 16
+"""Rows of the grid timed together: their arrays stay in the processor's cache."""
+
+
+def _expected(deployment: Deployment, on_replica: Grid, context: Grid) -> tuple[Grid | None, Grid | None]:
+    """The expected step, and the expected time between tokens."""
+    if deployment.calibration is None:
+        return None, None
+    efficiency, workload = efficiency_of(deployment, deployment.calibration), deployment.workload
+    cached = workload.cached_prompt_tokens
+    new = workload.prompt_tokens - cached
+    ranks = float(min(on_replica.max(initial=1.0), deployment.split.data))
+    prompt = prompt_time(deployment, efficiency, new, cached, ranks)
+    alone = alone_s(deployment, prompt, new, cached)
+    marginal = prompt.marginal_s / deployment.split.pipeline
+    steps = np.empty((len(on_replica), len(context)))
+    tpots = np.empty_like(steps)
+    for start in range(0, len(on_replica), ROWS_AT_A_TIME):
+        rows = slice(start, start + ROWS_AT_A_TIME)
+        batch = on_replica[rows, None]
+        step = step_time(deployment, efficiency, batch, context[None, :]).total_s
+        found = stay(
+            on_rank(deployment, batch),
+            workload.output_tokens,
+            step,
+            alone,
+            efficiency.request_s,
+            marginal,
+            efficiency.wait_share,
+            efficiency.wait_power,
+        )
+        steps[rows], tpots[rows] = step, found.tpot_s
+    return steps, tpots
 
 
 def _fits(deployment: Deployment, concurrency: Grid, context_tokens: Grid) -> NDArray[np.bool_]:

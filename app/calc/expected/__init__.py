@@ -1,0 +1,1 @@
+"""What servers reach: the ceilings with measured efficiency, and an interval."""
