@@ -4,6 +4,7 @@
 .NOTPARALLEL:
 
 PYTHON := .venv/bin/python
+RIVAL := .venv-aiconfigurator
 
 ifneq ($(HOST),)
 export TOKENROOF_HOST := $(HOST)
@@ -13,10 +14,10 @@ export TOKENROOF_PORT := $(PORT)
 endif
 export EXTRAS
 
-.PHONY: help setup setup-dev assets serve test check fix bench migrate lock docker clean
+.PHONY: help setup setup-dev assets serve test check fix bench bench-predictors calibrate migrate lock docker clean
 
 help: ## List the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
 
 setup: ## Make .venv and install what the server needs
 	@sh scripts/setup.sh
@@ -48,6 +49,20 @@ fix: setup-dev ## Format and repair what ruff can
 bench: setup-dev ## Run the benchmarks
 	@$(PYTHON) -m benchmarks
 
+bench-predictors: setup-dev $(RIVAL)/.installed ## Compare with aiconfigurator and bare rooflines on measurements
+	@$(PYTHON) -m benchmarks.predictors
+
+# An environment of its own: nothing of it is ever imported by the product or its tests. Without it the benchmark
+# says so, and has the other predictors.
+$(RIVAL)/.installed: requirements/aiconfigurator.txt
+	@$(PYTHON) -m venv --clear $(RIVAL)
+	@if $(RIVAL)/bin/python -m pip install -q --disable-pip-version-check --no-deps -r requirements/aiconfigurator.txt; \
+	then touch $@; else rm -rf $(RIVAL); fi
+
+calibrate: setup-dev ## Fit the expected times to the measurements anew (ten minutes)
+	@$(PYTHON) -m pip install --quiet --require-hashes -r requirements/calibrate.txt
+	@$(PYTHON) -m calibration
+
 migrate: setup ## Bring the database to the newest schema
 	@$(PYTHON) -m app.cli migrate
 
@@ -59,5 +74,5 @@ docker: ## Build the container image
 	docker build -t tokenroof .
 
 clean: ## Remove what setup, build and tools made; the database stays
-	@rm -rf .venv node_modules var/assets .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf .venv $(RIVAL) node_modules var/assets .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

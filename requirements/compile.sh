@@ -11,4 +11,5 @@ pin() {
 pin runtime pyproject.toml
 pin nvidia --extra nvidia pyproject.toml
 pin dev --extra nvidia --group dev pyproject.toml
+pin calibrate --group calibrate
 pin node --group node

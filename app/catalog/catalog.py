@@ -1,17 +1,21 @@
 """The whole catalog, loaded once and never changed, with a version that follows its contents."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from app.calc.accelerator import Accelerator
 from app.calc.architecture import Architecture
+from app.calc.expected.calibration import Calibration
 from app.calc.weight_plan import WeightPlan
 from app.catalog.accelerators import AcceleratorRecord, load_accelerators
+from app.catalog.calibration import load_calibration
 from app.catalog.engines import EngineRecord, load_engines
+from app.catalog.measurements import Measurement, load_measurements
 from app.catalog.models import ModelRecord, load_models
+from app.catalog.paces import Paces, load_paces
 
 DATA_FOLDER = Path(__file__).resolve().parent / "data"
 VERSION_DIGITS = 12
@@ -27,6 +31,9 @@ class Catalog:
     architectures: Mapping[str, Architecture]
     plans: Mapping[str, WeightPlan]
     devices: Mapping[str, Accelerator]
+    measurements: Sequence[Measurement]
+    calibration: Calibration | None
+    paces: Paces
     version: str
 
 
@@ -44,7 +51,10 @@ def load_catalog() -> Catalog:
         architectures=MappingProxyType({id_: record.architecture for id_, record in models.items()}),
         plans=MappingProxyType({id_: record.native_plan for id_, record in models.items()}),
         devices=MappingProxyType({id_: record.accelerator for id_, record in accelerators.items()}),
-        version=catalog_version(sorted(DATA_FOLDER.rglob("*.toml"))),
+        measurements=load_measurements(),
+        calibration=load_calibration(),
+        paces=load_paces(),
+        version=catalog_version(sorted((*DATA_FOLDER.rglob("*.toml"), *DATA_FOLDER.rglob("*.csv")))),
     )
 
 

@@ -1,0 +1,1 @@
+"""Fits the efficiencies of expected times to published measurements: `make calibrate`."""
