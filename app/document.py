@@ -5,14 +5,13 @@ from typing import Any
 
 from app.answer import Answer
 from app.calc.evaluation import Evaluation
+from app.calc.expected.answer import Expected
 from app.calc.explanation import Explanation
 from app.calc.levers import Change, Lever
 from app.calc.phase import PhaseCost
 from app.calc.roofline import Bound, ridge_flops_per_byte
 from app.calc.serving import Estimate
 from app.memory_document import comparison_line, memory_detail
-
-NO_ESTIMATE = {"low": None, "mid": None, "high": None}
 
 
 def document(answer: Answer) -> dict[str, Any]:
@@ -30,14 +29,15 @@ def document(answer: Answer) -> dict[str, Any]:
         },
         "rule_of_thumb": asdict(evaluation.rule_of_thumb),
         "memory": _memory(evaluation),
-        "prefill": _phase(measures.prefill),
-        "decode": _phase(measures.decode)
+        "prefill": _phase(measures.prefill, measures.prefill_s),
+        "decode": _phase(measures.decode, measures.decode_s)
         | {
             "concurrency": measures.memory.running_sequences,
             "context_tokens": evaluation.deployment.workload.mid_answer_tokens,
         },
         "roofline": _roofline(evaluation),
         "serving": _serving(evaluation),
+        "expected": _expected(measures.expected),
         "cost": None if measures.cost is None else asdict(measures.cost),
         "levers": [_lever(lever) for lever in evaluation.levers],
         "explanations": [_explanation(explanation) for explanation in evaluation.explanations],
@@ -82,7 +82,7 @@ def _memory(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _phase(cost: PhaseCost) -> dict[str, Any]:
+def _phase(cost: PhaseCost, time: Estimate) -> dict[str, Any]:
     return {
         "flops": cost.flops,
         "bytes": cost.bytes,
@@ -90,7 +90,7 @@ def _phase(cost: PhaseCost) -> dict[str, Any]:
         "bound": cost.bound.value,
         "ceiling_s": cost.ceiling_s,
         "overlapped_s": cost.overlapped_s,
-        "expected_s": dict(NO_ESTIMATE),
+        "expected_s": {"low": time.low, "mid": time.mid, "high": time.high},
     }
 
 
@@ -131,10 +131,31 @@ def _serving(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "ttft_s": _estimate(served.ttft_s),
         "tpot_s": _estimate(served.tpot_s),
+        "tpot_inclusive_s": _estimate(served.tpot_inclusive_s),
         "total_latency_s": _estimate(served.total_latency_s),
         "output_tokens_per_s": _estimate(served.output_tokens_per_s),
         "output_tokens_per_s_per_user": _estimate(served.output_tokens_per_s_per_user),
         "total_tokens_per_s": _estimate(served.total_tokens_per_s),
+    }
+
+
+def _expected(expected: Expected | None) -> dict[str, Any] | None:
+    """What stands behind the expected values, and what a time per output token consists of."""
+    if expected is None:
+        return None
+    return {
+        "calibration": expected.calibration_version,
+        "seen": expected.is_seen,
+        "interval_withheld": expected.unclaimed,
+        "ttft_refused": expected.refused,
+        "tpot_causes_s": {
+            "ceiling": expected.causes.ceiling_s,
+            "efficiency": expected.causes.efficiency_s,
+            "calls": expected.causes.calls_s,
+            "collectives": expected.causes.collectives_s,
+            "host": expected.causes.host_s,
+            "interference": expected.causes.interference_s,
+        },
     }
 
 

@@ -69,6 +69,7 @@ def resolve(scenario: Scenario, catalog: Catalog) -> Resolved:
         observed=calc.Observed(
             scenario.observed.kv_tokens, scenario.observed.gpu_blocks, scenario.observed.max_concurrency
         ),
+        calibration=catalog.calibration,
     )
     written_out = {
         "precision": scenario.precision.model_copy(

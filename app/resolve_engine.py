@@ -86,6 +86,8 @@ def resolve_engine(
         block_tokens=block,
         prefix_caching=caches,
         is_eager=asked.enforce_eager,
+        stack="llama.cpp" if rules.id == "llama.cpp" else "server",
+        pace=catalog.paces.pace(rules.id, asked.version),
         draft_tokens=speculative.draft_tokens if speculative else 0,
         given=Given(
             asked.total_memory_bytes,

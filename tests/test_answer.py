@@ -39,7 +39,7 @@ def test_a_model_and_a_card_of_ones_own_have_no_rows() -> None:
     asked = scenario_document(hardware={"custom": custom_card()}) | {"model": {"config": TINY}}
     found = answer(Scenario.model_validate(asked), CATALOG)
     assert (found.model, found.accelerator) == (None, None)
-    assert [notice.code for notice in found.notices] == ["memory_not_reported", "assumed_overheads"]
+    assert [notice.code for notice in found.notices] == ["memory_not_reported", "not_measured", "assumed_overheads"]
 
 
 def test_the_same_question_has_the_same_answer() -> None:

@@ -85,7 +85,11 @@ def test_every_number_is_the_one_of_the_evaluation() -> None:
             assert found[phase][key] == getattr(cost, key)
         assert found[phase]["bound"] == cost.bound.value
     for key, table in found["serving"].items():
-        assert table == {"ceiling": getattr(measures.serving, key).ceiling, "low": None, "mid": None, "high": None}
+        estimate = getattr(measures.serving, key)
+        assert table == {side: getattr(estimate, side) for side in ("ceiling", "low", "mid", "high")}
+        assert None not in table.values()
+    assert found["decode"]["expected_s"]["mid"] == measures.decode_s.mid
+    assert sum(found["expected"]["tpot_causes_s"].values()) == pytest.approx(measures.serving.tpot_s.mid)
     assert measures.cost is not None
     assert found["cost"] == asdict(measures.cost)
     assert found["verdict"] == {

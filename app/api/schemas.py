@@ -177,15 +177,37 @@ class Serving(BaseModel):
     """What users see. Whole deployment, unless the name says a user."""
 
     ttft_s: Estimate
-    tpot_s: Estimate
+    tpot_s: Estimate = Field(description="Time between tokens once they flow.")
+    tpot_inclusive_s: Estimate = Field(description="The whole answer divided by its tokens: the other definition.")
     total_latency_s: Estimate
     output_tokens_per_s: Estimate
     output_tokens_per_s_per_user: Estimate
     total_tokens_per_s: Estimate
 
 
+class Causes(BaseModel):
+    """What the expected time per output token consists of; the parts sum to `serving.tpot_s.mid`."""
+
+    ceiling: float
+    efficiency: float = Field(description="Kernels that reach a share of the peaks.")
+    calls: float = Field(description="Floors of kernel calls that no peak shortens.")
+    collectives: float = Field(description="Latency of collectives, and volume beyond the link's peak.")
+    host: float = Field(description="Scheduling, sampling and tokens on the host.")
+    interference: float = Field(description="Prefills of other requests, met between tokens.")
+
+
+class Expected(BaseModel):
+    """What stands behind the expected values."""
+
+    calibration: str = Field(description="Version of the calibration.")
+    seen: bool = Field(description="Whether the accelerator's family and the engine were in the fit.")
+    interval_withheld: str | None = Field(description="Why no interval is claimed, where none is.")
+    ttft_refused: str | None = Field(description="Why no time to the first token is told, where none is.")
+    tpot_causes_s: Causes
+
+
 class Cost(BaseModel):
-    """At the ceiling of throughput, so at best; null where the catalog knows no price or power."""
+    """At the expected throughput (the ceiling where nothing is calibrated); null where no price or power is known."""
 
     usd_per_million_output_tokens: float | None
     usd_per_hour: float | None
@@ -255,6 +277,7 @@ class Evaluation(BaseModel):
     decode: Decode
     roofline: Roofline
     serving: Serving
+    expected: Expected | None
     cost: Cost | None
     levers: list[Lever]
     explanations: list[Explanation]

@@ -1,4 +1,4 @@
-"""A scenario over axes: arrays of decode ceilings, streamed row by row."""
+"""A scenario over axes: arrays of decode ceilings and expected times, streamed row by row."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
@@ -24,9 +24,16 @@ MOST_ON_AXIS = 10_000
 MOST_VALUES = 4_000_000
 router = APIRouter(tags=["evaluate"], route_class=StrictRoute)
 
-Metric = Literal["decode_step_s", "decode_tokens_per_s", "kv_bytes", "fits"]
-METRICS: tuple[Metric, ...] = ("decode_step_s", "decode_tokens_per_s", "kv_bytes", "fits")
-UNITS = {"decode_step_s": "s", "decode_tokens_per_s": "tokens/s", "kv_bytes": "B", "fits": "1 or 0"}
+Metric = Literal["decode_step_s", "decode_tokens_per_s", "expected_step_s", "expected_tpot_s", "kv_bytes", "fits"]
+UNITS: dict[Metric, str] = {
+    "decode_step_s": "s",
+    "decode_tokens_per_s": "tokens/s",
+    "expected_step_s": "s",
+    "expected_tpot_s": "s",
+    "kv_bytes": "B",
+    "fits": "1 or 0",
+}
+METRICS: tuple[Metric, ...] = tuple(UNITS)
 UNCOMPUTED_AXES = ("tensor", "pipeline", "expert", "data")
 Tokens = Annotated[int, Strict(), Field(ge=1, le=10**8)]
 
@@ -91,7 +98,7 @@ class SweepResponse(BaseModel):
 
 @router.post("/sweep", response_model=SweepResponse, responses=PROBLEMS)
 async def sweep(request: SweepRequest, catalog: CatalogDep) -> Response:
-    """Decode ceilings over concurrency and context."""
+    """Decode ceilings and expected times over concurrency and context."""
     with under("scenario"):
         deployment = resolve(request.scenario, catalog).deployment
     concurrency = _values(request.axes.concurrency, memory(deployment).running_sequences)

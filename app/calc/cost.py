@@ -1,4 +1,4 @@
-"""What a token costs in money and energy, at the ceiling of throughput: no deployment of this card is cheaper."""
+"""What a token costs in money and energy, at the throughput that is expected (at its ceiling where nothing is)."""
 
 from dataclasses import dataclass
 

@@ -1,10 +1,12 @@
 """The answer: every number of one deployment with its derivation. Every face of the product shows this object."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from app.calc.comparison import Line, compare
 from app.calc.deployment import Deployment
+from app.calc.explain_expected import explain_expected
 from app.calc.explain_memory import explain_memory
 from app.calc.explain_rule import explain_rule_of_thumb
 from app.calc.explain_time import explain_time
@@ -18,18 +20,36 @@ from app.calc.rule_of_thumb import RuleOfThumb, rule_of_thumb
 from app.calc.verdict import Verdict, verdict
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evaluation:
-    """All numbers in SI units; ceilings unless named otherwise. `comparison` is of what was given with the scenario."""
+    """All numbers in SI units. `comparison` is of what was given with the scenario.
+
+    Levers and workings are made when they are first asked for: a batch of a thousand reads neither, and each lever is
+    an evaluation of its own. `alternatives` are the cards that a lever may propose instead.
+    """
 
     deployment: Deployment
     measures: Measures
     rule_of_thumb: RuleOfThumb
     verdict: Verdict
-    levers: tuple[Lever, ...]
-    explanations: tuple[Explanation, ...]
     notices: tuple[Notice, ...]
     comparison: tuple[Line, ...]
+    alternatives: Sequence[Alternative] = field(default=(), repr=False)
+
+    @cached_property
+    def levers(self) -> tuple[Lever, ...]:
+        """Single changes that would help, the most effective first."""
+        return levers(self.deployment, self.measures, self.alternatives)
+
+    @cached_property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """The working of every explained number."""
+        return (
+            *explain_rule_of_thumb(self.deployment, self.measures, self.rule_of_thumb),
+            *explain_memory(self.deployment, self.measures),
+            *explain_time(self.deployment, self.measures),
+            *explain_expected(self.deployment, self.measures),
+        )
 
 
 def evaluate(deployment: Deployment, alternatives: Sequence[Alternative] = ()) -> Evaluation:
@@ -49,12 +69,7 @@ def evaluate(deployment: Deployment, alternatives: Sequence[Alternative] = ()) -
         measures=measures,
         rule_of_thumb=rule,
         verdict=verdict(deployment, measures),
-        levers=levers(deployment, measures, alternatives),
-        explanations=(
-            *explain_rule_of_thumb(deployment, measures, rule),
-            *explain_memory(deployment, measures),
-            *explain_time(deployment, measures),
-        ),
         notices=notices(deployment, measures),
         comparison=compare(deployment, measures),
+        alternatives=alternatives,
     )

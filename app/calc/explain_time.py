@@ -119,6 +119,15 @@ def _serving(deployment: Deployment, measures: Measures) -> list[Explanation]:
             _LATENCY,
         ),
         explain(
+            "tpot_inclusive_s",
+            "The whole answer for each of its tokens",
+            "T ÷ n",
+            (latency, answer),
+            served.tpot_inclusive_s.ceiling,
+            "s",
+            _LATENCY,
+        ),
+        explain(
             "output_tokens_per_s",
             "Output tokens a second, prefill included",
             "B × n ÷ max(T, C)",
@@ -150,7 +159,9 @@ def _serving(deployment: Deployment, measures: Measures) -> list[Explanation]:
 
 def _cost(deployment: Deployment, measures: Measures) -> list[Explanation]:
     cost, accelerator, found = measures.cost, deployment.accelerator, []
-    throughput = Term("R", "output tokens a second, ceiling", measures.serving.output_tokens_per_s.ceiling, "tokens/s")
+    rate = measures.serving.output_tokens_per_s
+    level, at = ("ceiling", ", at best") if rate.mid is None else ("expected", ", expected")
+    throughput = Term("R", f"output tokens a second, {level}", rate.best_known, "tokens/s")
     if cost is None:
         return []
     n = deployment.gpus
@@ -159,7 +170,7 @@ def _cost(deployment: Deployment, measures: Measures) -> list[Explanation]:
         found.append(
             Explanation(
                 "cost.usd_per_million_output_tokens",
-                "Price of a million output tokens, at best",
+                f"Price of a million output tokens{at}",
                 f"{times}p ÷ (R × 3600) × 1000000",
                 (*gpus, Term("p", "price of an hour of one card", accelerator.price_usd_per_hour, "$"), throughput),
                 cost.usd_per_million_output_tokens,
@@ -171,7 +182,7 @@ def _cost(deployment: Deployment, measures: Measures) -> list[Explanation]:
         found.append(
             Explanation(
                 "cost.joules_per_output_token",
-                "Energy of an output token, at best",
+                f"Energy of an output token{at}",
                 f"{times}P ÷ R",
                 (*gpus, Term("P", "rated power of the card (TDP)", accelerator.tdp_w, "W"), throughput),
                 cost.joules_per_output_token,

@@ -24,7 +24,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a lever moves. Times are seconds, all ceilings."""
+    """What a lever moves. Times are seconds, as expected; at the ceiling where nothing is calibrated."""
 
     state: tuple[State, State]
     max_concurrency: Change
@@ -71,8 +71,8 @@ def _effect(deployment: Deployment, before: Measures, changed: Deployment) -> Ef
     return Effect(
         (state_of(deployment, before), state_of(changed, after)),
         Change(before.memory.max_concurrency, after.memory.max_concurrency),
-        Change(before.serving.tpot_s.ceiling, after.serving.tpot_s.ceiling),
-        Change(before.serving.output_tokens_per_s.ceiling, after.serving.output_tokens_per_s.ceiling),
+        Change(before.serving.tpot_s.best_known, after.serving.tpot_s.best_known),
+        Change(before.serving.output_tokens_per_s.best_known, after.serving.output_tokens_per_s.best_known),
     )
 
 

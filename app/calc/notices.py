@@ -15,6 +15,7 @@ def notices(deployment: Deployment, measures: Measures) -> tuple[Notice, ...]:
         *_capacity(deployment, measures),
         *_split(deployment),
         *_targets(deployment, measures),
+        *_expected(deployment, measures),
     ]
     return (*found, *memory_notices(deployment, measures))
 
@@ -125,4 +126,23 @@ def _targets(deployment: Deployment, measures: Measures) -> list[Notice]:
                     f"takes {quantity(ceiling, 's', 3)}.",
                 )
             )
+    return found
+
+
+def _expected(deployment: Deployment, measures: Measures) -> list[Notice]:
+    """How far the expected values can be trusted here."""
+    expected = measures.expected
+    if expected is None:
+        return []
+    found = []
+    if not expected.is_seen:
+        message = (
+            f"{deployment.accelerator.name} under this engine was not measured for the expected values: "
+            "efficiencies of its kind stand in, and the intervals are those of accelerators left out of the fit."
+        )
+        found.append(Notice("not_measured", message))
+    if expected.unclaimed is not None:
+        found.append(Notice("no_interval", f"No interval is claimed for the expected values: {expected.unclaimed}."))
+    if expected.refused is not None:
+        found.append(Notice("ttft_refused", f"No time to the first token is told: {expected.refused}"))
     return found

@@ -5,11 +5,13 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from app.calc.deployment import Deployment
+from app.calc.expected.limits import spent
 from app.calc.measure import Measures
 from app.calc.memory import Memory
 from app.calc.notation import quantity, significant
 from app.calc.phase import PhaseCost
 from app.calc.roofline import Bound
+from app.calc.serving import Estimate
 
 TIGHT_HEADROOM = 0.10
 ROOF_WORDS = MappingProxyType(
@@ -33,6 +35,16 @@ class Limiter(StrEnum):
     INTERCONNECT = "interconnect"
     OVERHEAD = "overhead"
     CAPACITY = "capacity"
+
+
+LIMITER_WORDS = MappingProxyType(
+    {
+        Limiter.MEMORY_BANDWIDTH: "Most of the time goes to memory bandwidth",
+        Limiter.COMPUTE: "Most of the time goes to arithmetic",
+        Limiter.INTERCONNECT: "Most of the time goes to the link between GPUs",
+        Limiter.OVERHEAD: "Most of the time goes to kernel launches and the host",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +84,22 @@ def state_of(deployment: Deployment, measures: Measures) -> State:
     return State.FITS if is_sure and spare >= TIGHT_HEADROOM * held.budget_bytes else State.TIGHT
 
 
-def limiter_of(state: State, measures: Measures) -> Limiter:
-    """Capacity where it does not fit; else the roof over the phase in which an answer spends most of its time."""
+def limiter_of(deployment: Deployment, state: State, measures: Measures) -> Limiter:
+    """Capacity where it does not fit; else what takes most of the time that an answer is expected to take.
+
+    Where nothing is expected, the roof over the phase in which an answer spends most of its time at the ceiling.
+    """
     if state is State.DOES_NOT_FIT:
         return Limiter.CAPACITY
+    if measures.expected is not None:
+        times = spent(deployment, measures.expected)
+        parts = (
+            (times.memory_s, Limiter.MEMORY_BANDWIDTH),
+            (times.compute_s, Limiter.COMPUTE),
+            (times.link_s, Limiter.INTERCONNECT),
+            (times.overhead_s, Limiter.OVERHEAD),
+        )
+        return max(parts, key=lambda part: part[0])[1]
     served = measures.serving
     if served.batch_compute_s > served.total_latency_s.ceiling:
         return Limiter.COMPUTE
@@ -92,7 +116,8 @@ def verdict(deployment: Deployment, measures: Measures, *, binary: bool = False)
         if state is State.DOES_NOT_FIT
         else _fits(deployment, state, measures, binary)
     )
-    return Verdict(state, limiter_of(state, measures), f"{fit} {_pace(state, measures)}")
+    limiter = limiter_of(deployment, state, measures)
+    return Verdict(state, limiter, f"{fit} {_pace(state, limiter, measures)}")
 
 
 def _of_each(deployment: Deployment) -> str:
@@ -147,14 +172,30 @@ def _does_not_fit(deployment: Deployment, measures: Measures, binary: bool) -> s
     )
 
 
-def _pace(state: State, measures: Measures) -> str:
-    pace = significant(measures.serving.output_tokens_per_s_per_user.ceiling, 3)
-    users = _count(measures.memory.running_sequences, "user")
-    each = f"each of {users}" if measures.memory.running_sequences > 1 else "one user"
-    roof = _roof(measures.decode)
+def _pace(state: State, limiter: Limiter, measures: Measures) -> str:
+    rate, held = measures.serving.output_tokens_per_s_per_user, measures.memory
+    at_best = f"at best {significant(rate.ceiling, 3)} tokens/s"
+    each = _each(held.running_sequences)
     if state is State.DOES_NOT_FIT:
-        return f"If it did, decode would be bound by {roof}: at best {pace} tokens/s to {each}."
-    return f"Decode is bound by {roof}: at best {pace} tokens/s to {each}."
+        pace = f"If it did, decode would be bound by {_roof(measures.decode)}: {at_best} to {each}."
+        if rate.mid is None or not held.max_concurrency:
+            return pace
+        room = f"{significant(rate.mid, 3)} tokens/s expected to {_each(held.served_sequences)}{_between(rate)}"
+        return f"{pace} At a time as many run as find room, {room}; the others wait."
+    if rate.mid is None:
+        return f"Decode is bound by {_roof(measures.decode)}: {at_best} to {each}."
+    expected = f"{significant(rate.mid, 3)} tokens/s expected to {each}{_between(rate)}"
+    return f"{LIMITER_WORDS[limiter]}: {expected}, {at_best}."
+
+
+def _each(sequences: int) -> str:
+    return f"each of {_count(sequences, 'user')}" if sequences > 1 else "one user"
+
+
+def _between(rate: Estimate) -> str:
+    if rate.low is None or rate.high is None:
+        return ""
+    return f" ({significant(rate.low, 3)} to {significant(rate.high, 3)} in eight cases of ten)"
 
 
 def _roof(phase: PhaseCost) -> str:

@@ -81,6 +81,7 @@ TOP = {
     "verdict",
     "rule_of_thumb",
     "memory",
+    "expected",
     "prefill",
     "decode",
     "roofline",

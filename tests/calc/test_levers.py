@@ -120,8 +120,8 @@ def numbers(found: Answer) -> tuple[State, float, float, float]:
     return (
         found.evaluation.verdict.state,
         measures.memory.max_concurrency,
-        measures.serving.tpot_s.ceiling,
-        measures.serving.output_tokens_per_s.ceiling,
+        measures.serving.tpot_s.best_known,
+        measures.serving.output_tokens_per_s.best_known,
     )
 
 

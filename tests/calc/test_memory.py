@@ -150,7 +150,7 @@ def test_the_state_follows_from_the_bytes(asked: Deployment) -> None:
         assert 0.9 * held.budget_bytes * (1 - 1e-12) <= needed <= held.budget_bytes
     else:
         assert needed <= 0.9 * held.budget_bytes * (1 + 1e-12)
-    assert (limiter_of(state, found) is Limiter.CAPACITY) is (state is State.DOES_NOT_FIT)
+    assert (limiter_of(asked, state, found) is Limiter.CAPACITY) is (state is State.DOES_NOT_FIT)
 
 
 @repeatable

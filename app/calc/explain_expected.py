@@ -1,0 +1,218 @@
+"""The working of the expected values: each a sum that a reader can add up, its parts written out beside it."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from app.calc.broadcast import scalar
+from app.calc.deployment import Deployment
+from app.calc.expected.answer import Expected
+from app.calc.expected.operators import OperatorTime, prompt_operators, step_operators
+from app.calc.expected.passes import LINKED
+from app.calc.expected.timing import chunks_of, on_rank
+from app.calc.explanation import Explanation, Term
+from app.calc.measure import Measures
+from app.calc.notation import quantity, significant
+
+_SOURCE = "Fitted to published measurements: docs/expected.md, calibration "
+_PERCENT = 100
+_FLOOR = "t_ceiling"
+
+
+def explain_expected(deployment: Deployment, measures: Measures) -> list[Explanation]:
+    """Explanations of every expected value; none where nothing is calibrated."""
+    expected = measures.expected
+    if expected is None:
+        return []
+    return [*_phases(deployment, measures, expected), *_serving(deployment, measures, expected)]
+
+
+def _phases(deployment: Deployment, measures: Measures, expected: Expected) -> list[Explanation]:
+    source = _SOURCE + expected.calibration_version
+    found = []
+    step = step_operators(deployment, expected)
+    host = scalar(expected.step.host_s)
+    terms = (*_operators(step), *_calls(step), *_links(step), _host(deployment, expected, host))
+    if measures.decode_s.mid is not None:
+        value = measures.decode_s.mid
+        formula = " + ".join(term.symbol for term in terms)
+        if value > scalar(expected.step.total_s):
+            formula, terms = f"max({formula}, {_FLOOR})", (*terms, _floor(measures))
+        found.append(
+            Explanation("decode.expected_s.mid", "One decode step, expected", formula, terms, value, "s", source)
+        )
+    prompt = prompt_operators(deployment, expected)
+    prompt_terms = (*_operators(prompt), *_calls(prompt), *_links(prompt))
+    if measures.prefill_s.mid is not None:
+        formula = " + ".join(term.symbol for term in prompt_terms)
+        if deployment.split.pipeline > 1:
+            formula = f"({formula}) × p"
+            prompt_terms = (*prompt_terms, _pipelined(deployment, expected))
+        found.append(
+            Explanation(
+                "prefill.expected_s.mid",
+                "Prefill of one prompt on an idle replica, expected",
+                formula,
+                prompt_terms,
+                measures.prefill_s.mid,
+                "s",
+                source,
+            )
+        )
+    return found
+
+
+def _operators(times: Sequence[OperatorTime]) -> tuple[Term, ...]:
+    """A term for each operator of each group of layers; names that come twice are numbered."""
+    own = [time for time in times if time.kind not in LINKED]
+    counts, seen, terms = Counter(time.name for time in own), Counter[str](), []
+    for time in own:
+        seen[time.name] += 1
+        number = f"_{seen[time.name]}" if counts[time.name] > 1 else ""
+        words = time.name.replace("_", " ")
+        sides = (
+            f"{quantity(time.bytes_s, 's', 4)} of bytes at {_share(time.bandwidth_share)} of the bandwidth and "
+            f"{quantity(time.flops_s, 's', 4)} of FLOP at {_share(time.rate_share)} of the peak"
+        )
+        terms.append(Term(f"t_{time.name}{number}", f"{words}: {sides}, (a³ + b³)^⅓", time.time_s, "s"))
+    return tuple(terms)
+
+
+def _calls(times: Sequence[OperatorTime]) -> tuple[Term, ...]:
+    own = [time for time in times if time.kind not in LINKED]
+    parts = Counter[tuple[str, float]]()
+    for time in own:
+        parts[time.kind, time.call_s] += time.calls  # type: ignore[assignment]
+    words = ", ".join(f"{n:,.0f} {kind} of {quantity(s, 's', 3)}" for (kind, s), n in parts.items())
+    return (Term("t_calls", f"floors of the calls: {words}", sum(time.calls_s for time in own), "s"),)
+
+
+def _links(times: Sequence[OperatorTime]) -> tuple[Term, ...]:
+    linked = [time for time in times if time.kind in LINKED]
+    if not linked:
+        return ()
+    volume = sum(time.time_s for time in linked)
+    calls = sum(time.calls_s for time in linked)
+    words = ", ".join(
+        f"{time.calls:,.0f} {time.name.replace('_', ' ')} of {quantity(time.call_s, 's', 3)}" for time in linked
+    )
+    label = f"between GPUs: {quantity(volume, 's', 4)} of volume at the link’s reached rate, {words}"
+    return (Term("t_links", label, volume + calls, "s"),)
+
+
+def _host(deployment: Deployment, expected: Expected, host_s: float) -> Term:
+    step, each = scalar(expected.efficiency.step_s), scalar(expected.efficiency.sequence_s)
+    batch = scalar(on_rank(deployment, float(expected.batch)))
+    words = (
+        f"{quantity(step, 's', 3)} a step and {quantity(each, 's', 3)} for each of {significant(batch, 6)} sequences"
+    )
+    return Term("t_host", f"the host: {words}", host_s, "s")
+
+
+def _floor(measures: Measures) -> Term:
+    """The ceiling of all who were asked for: those who find room are told no less."""
+    return Term(_FLOOR, "ceiling of a step of all who were asked for", measures.decode.ceiling_s, "s")
+
+
+def _pipelined(deployment: Deployment, expected: Expected) -> Term:
+    cached = deployment.workload.cached_prompt_tokens
+    chunks = scalar(chunks_of(deployment, deployment.workload.prompt_tokens - cached, cached).count)
+    stages = deployment.split.pipeline
+    share = f"(({chunks:,.0f} + {stages:,} − 1) ÷ ({chunks:,.0f} × {stages:,}))^0.6"
+    label = f"chunks follow each other through {stages:,} stages: {share}"
+    return Term("p", label, expected.alone_s / scalar(expected.prompt.alone.total_s), "")
+
+
+def _serving(deployment: Deployment, measures: Measures, expected: Expected) -> list[Explanation]:
+    served, source, n = measures.serving, _SOURCE + expected.calibration_version, deployment.workload.output_tokens
+    held, found = measures.memory, []
+    tokens = Term("n", "output tokens of one answer", n, "tokens")
+    stays = expected.stay
+    wait, interference = scalar(stays.wait_s), scalar(stays.interference_s)
+    others = scalar(on_rank(deployment, float(expected.batch))) - 1
+    marginal = scalar(expected.prompt.marginal_s) / deployment.split.pipeline
+    what = f"{significant(others, 6)} other prompts, {quantity(marginal, 's', 4)} each"
+
+    def explain(key: str, label: str, formula: str, terms: tuple[Term, ...], value: float | None, unit: str) -> None:
+        if value is not None:
+            found.append(Explanation(f"serving.{key}.mid", label, formula, terms, value, unit, source))
+
+    part = 0.0 if not others else wait / (others * marginal) if marginal else 0.0
+    explain(
+        "ttft_s",
+        "Time to first token, expected",
+        "t_prefill + t_request + t_wait",
+        (
+            Term("t_prefill", "prefill of the prompt on an idle replica", expected.alone_s, "s"),
+            Term("t_request", "the host’s part of a request", scalar(expected.efficiency.request_s), "s"),
+            Term("t_wait", f"{_share(part)} of the prefills of {what}", wait, "s"),
+        ),
+        served.ttft_s.mid,
+        "s",
+    )
+    raised = (served.tpot_s.mid or 0.0) > scalar(stays.tpot_s)
+    explain(
+        "tpot_s",
+        "Time per output token, expected",
+        f"max(t_step + t_others, {_FLOOR})" if raised else "t_step + t_others",
+        (
+            *((_floor(measures),) if raised else ()),
+            Term("t_step", "a decode step of all who run", scalar(expected.step.total_s), "s"),
+            Term("t_others", f"the rest of the prefills of {what}, spread over {n:,} tokens", interference, "s"),
+        ),
+        served.tpot_s.mid,
+        "s",
+    )
+    residency = Term(
+        "T", "stay of a request among the others: first token, then n tokens", expected.serving.residency_s, "s"
+    )
+    running = Term("B", "requests that run at a time", held.served_sequences, "")
+    asked = deployment.workload.concurrency or held.served_sequences
+    explain(
+        "total_latency_s",
+        "The whole answer, expected",
+        "T × max(1, C ÷ B)",
+        (residency, Term("C", "requests in the system", asked, ""), running),
+        served.total_latency_s.mid,
+        "s",
+    )
+    explain(
+        "output_tokens_per_s",
+        "Output tokens a second, expected",
+        "B × n ÷ T",
+        (running, tokens, residency),
+        served.output_tokens_per_s.mid,
+        "tokens/s",
+    )
+    explain(
+        "output_tokens_per_s_per_user",
+        "Pace of each user’s stream, expected",
+        "1 ÷ TPOT",
+        (Term("TPOT", "time of each output token", served.tpot_s.best_known, "s"),),
+        served.output_tokens_per_s_per_user.mid,
+        "tokens/s",
+    )
+    explain(
+        "total_tokens_per_s",
+        "Prompt and output tokens a second, expected",
+        "R × m ÷ n",
+        (
+            Term("R", "output tokens a second", served.output_tokens_per_s.best_known, "tokens/s"),
+            Term("m", "prompt and output tokens of one answer", deployment.workload.total_tokens, "tokens"),
+            tokens,
+        ),
+        served.total_tokens_per_s.mid,
+        "tokens/s",
+    )
+    explain(
+        "tpot_inclusive_s",
+        "Whole answer for each of its tokens, expected",
+        "T_answer ÷ n",
+        (Term("T_answer", "the whole answer", served.total_latency_s.best_known, "s"), tokens),
+        served.tpot_inclusive_s.mid,
+        "s",
+    )
+    return found
+
+
+def _share(share: float) -> str:
+    return f"{significant(_PERCENT * share, 3)} %"
