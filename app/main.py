@@ -23,6 +23,7 @@ from app.store.configurations import Configurations
 from app.store.engine import create_store_engine
 from app.store.errors import StoreError
 from app.store.schema import migrate
+from app.validation.sheet import ValidationSheet
 from app.web.assets import MOUNT_PATH, AssetFiles, Assets
 from app.web.body_limit import BodyLimit
 from app.web.errors import ErrorPages
@@ -116,4 +117,5 @@ def _services(settings: Settings) -> Services:
         logger.error("saved links are off: %s", fault)
     sampler = Sampler([NvidiaProbe()], interval_s=settings.probe_interval_s, max_viewers=settings.probe_max_streams)
     catalog = load_catalog()
-    return Services(settings, catalog, sampler, engine, Hub(settings), ModelShelf(catalog), fault)
+    shelf, validation = ModelShelf(catalog), ValidationSheet(catalog)
+    return Services(settings, catalog, sampler, engine, Hub(settings), shelf, validation, fault)

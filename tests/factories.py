@@ -1,6 +1,6 @@
 """Builders of what the tests start from: the reference case, scenario documents, answers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
@@ -16,6 +16,8 @@ from app.calc.layers.grouped_attention import GroupedAttention
 from app.calc.weight_plan import convention
 from app.catalog.catalog import Catalog, load_catalog
 from app.scenario import Scenario
+from app.validation.compared import Compared
+from app.validation.sheet import ValidationSheet
 
 MIB = 2**20
 
@@ -24,6 +26,12 @@ MIB = 2**20
 def shipped_catalog() -> Catalog:
     """The catalog of the product, read once for all tests."""
     return load_catalog()
+
+
+@cache
+def compared_rows() -> Sequence[Compared]:
+    """Every compared measurement of that catalog, predicted once for all tests."""
+    return ValidationSheet(shipped_catalog()).rows
 
 
 def llama_3_1_8b() -> Architecture:

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from app.web.listing import SEARCH, SORT, Bound, Column, asked_by
+from app.web.listing import PAGE, SEARCH, SORT, Bound, Column, Kind, asked_by
 
 _ENDS = {None: "Only this", Bound.MIN: "Least", Bound.MAX: "Most"}
 
 
-def list_parameters(columns: Iterable[Column[Any]], searched: str) -> dict[str, Any]:
+def list_parameters(columns: Iterable[Column[Any]], searched: str, rows_a_page: int | None = None) -> dict[str, Any]:
     """Additions to an operation in OpenAPI; `searched` are the facts in which words are looked for."""
     said = {
         SEARCH: f"Words that {searched} must all hold.",
@@ -18,7 +18,12 @@ def list_parameters(columns: Iterable[Column[Any]], searched: str) -> dict[str, 
         for name, bound in asked_by(column):
             unit = f", {column.unit}" if column.unit else ""
             choices = f": {', '.join(value for value, _ in column.choices)}" if column.choices else ""
+            if column.kind is Kind.VIEW:
+                said[name] = f"{column.label}{choices}; the first where it is left out."
+                continue
             said[name] = f"{_ENDS[bound]} {_in_a_sentence(column.label)}{unit}{choices}."
+    if rows_a_page is not None:
+        said[PAGE] = f"Which {rows_a_page} rows, from page 1 on; beyond the last page there are none."
     return {
         "parameters": [
             {"name": name, "in": "query", "required": False, "description": text, "schema": {"type": "string"}}

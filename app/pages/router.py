@@ -14,6 +14,7 @@ from app.pages import (
     policy_reports,
     reference,
     saved,
+    validation,
     workbench,
 )
 
@@ -27,6 +28,7 @@ MODULES = (
     accelerator_editor,
     models,
     hardware,
+    validation,
     saved,
     live,
     reference,

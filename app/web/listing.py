@@ -2,7 +2,8 @@
 
 What a list can be asked follows from its columns. Each word of `q` must begin a word of a searched column; a choice is
 asked by its name, a number by `min_…` and `max_…` where the column has such bounds; `sort` takes the name of a sortable
-column, with a minus for the largest first. `app.web.listing_query` reads a query by these rules.
+column, with a minus for the largest first. A view is a choice that changes how the rows are shown, not which. A long
+list is told page by page. `app.web.listing_query` reads a query by these rules.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Generic, TypeVar
 
 from app.refusal import Refusal
 
-SEARCH, SORT = "q", "sort"
+SEARCH, SORT, PAGE = "q", "sort", "page"
 Row = TypeVar("Row")
 Value = str | float | None
 Items = Sequence[tuple[str, str]]
@@ -25,6 +26,7 @@ class Kind(Enum):
     TEXT = "text"
     NUMBER = "number"
     CHOICE = "choice"
+    VIEW = "view"
 
 
 class Bound(Enum):
@@ -44,7 +46,7 @@ class Column(Generic[Row]):
     Attributes:
         name: its name in a query.
         unit: of the numbers in a query and in the table.
-        choices: value and label of each choice.
+        choices: value and label of each choice; the first of a view is what is shown unless another is asked for.
         least, most: between them lies what a bound may be.
         orders: the two orders in words, ascending first.
     """
@@ -79,6 +81,8 @@ class Listing(Generic[Row]):
     tests: tuple[Callable[[Row], bool], ...]
     sorted_by: Column[Row] | None = None
     descending: bool = False
+    page: int = 1
+    rows_a_page: int | None = None
 
     def of(self, rows: Iterable[Row]) -> list[Row]:
         """The rows that are asked for, in the order that is asked for; ties stay as they come, unknowns are last."""
@@ -95,25 +99,50 @@ class Listing(Generic[Row]):
         text = " ".join(str(column.value(row) or "") for column in self.columns if column.searched).casefold()
         return all(word.search(text) for word in self.words)
 
+    def on_page(self, found: Sequence[Row]) -> Sequence[Row]:
+        """Those of the rows that stand on the page that is asked for; none beyond the last page."""
+        if self.rows_a_page is None:
+            return found
+        return found[(self.page - 1) * self.rows_a_page : self.page * self.rows_a_page]
+
+    def pages(self, found: Sequence[Row]) -> int:
+        """How many pages the rows take, at least one."""
+        return 1 if self.rows_a_page is None else max(1, -(-len(found) // self.rows_a_page))
+
     @property
     def items(self) -> Items:
-        """The query that asks the same, in one spelling: nothing empty, the order of `names`."""
-        return [(name, self.typed[name]) for name in self.names if self.typed.get(name)]
+        """The query that asks the same, in one spelling: nothing empty, the order of `names`, the page last."""
+        return self.items_on(self.page)
+
+    def items_on(self, page: int) -> Items:
+        """The same query on another page."""
+        asked = [(name, self.typed[name]) for name in self.names if self.typed.get(name)]
+        return [*asked, (PAGE, str(page))] if page > 1 else asked
+
+    def items_with(self, name: str, value: str) -> Items:
+        """The same query with one value set, from its first page."""
+        asked = {**dict(self.items_on(1)), name: value}
+        return [(name, asked[name]) for name in self.names if asked.get(name)]
 
     def items_sorted(self, column: Column[Row]) -> Items:
         """The same query with the rows in the order of `column`; asked again, the other way round."""
         descending = not self.descending if column is self.sorted_by else column.starts_descending
         order = f"-{column.name}" if descending else column.name
-        return [*(item for item in self.items if item[0] != SORT), (SORT, order)]
+        return self.items_with(SORT, order)
 
     @property
     def filters(self) -> Items:
-        """What narrows the list: the query without its order."""
-        return [item for item in self.items if item[0] != SORT]
+        """What narrows the list: the query without its order and its views."""
+        views = {column.name for column in self.columns if column.kind is Kind.VIEW}
+        return [item for item in self.items_on(1) if item[0] != SORT and item[0] not in views]
+
+    def view(self, name: str) -> str:
+        """What a view shows: what is asked for, else its first choice."""
+        return self.value(name) or self.column(name).choices[0][0]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name that a query may use."""
+        """Every name of a query that has a field; the page is asked for by links."""
         return query_names(self.columns)
 
     def column(self, name: str) -> Column[Row]:
@@ -166,7 +195,7 @@ def asked_by(column: Column[Row]) -> list[tuple[str, Bound | None]]:
     """The names by which a query asks about `column`, each with the end of a number that it sets."""
     if column.kind is Kind.NUMBER:
         return [(f"{bound.value}_{column.name}", bound) for bound in column.bounds]
-    return [(column.name, None)] if column.kind is Kind.CHOICE else []
+    return [(column.name, None)] if column.kind in (Kind.CHOICE, Kind.VIEW) else []
 
 
 def _in_reading_order(column: Column[Row]) -> list[tuple[str, str]]:

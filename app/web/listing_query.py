@@ -7,15 +7,22 @@ from types import MappingProxyType
 
 from app.calc.notation import significant
 from app.refusal import Refusal
-from app.web.listing import SEARCH, SORT, Bound, Column, Listing, Row, asked_by, query_names
+from app.web.listing import PAGE, SEARCH, SORT, Bound, Column, Kind, Listing, Row, asked_by, query_names
 
 MOST_CHARACTERS = 100
+_PAGE = re.compile(r"[1-9][0-9]{0,5}")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,60}(\.[0-9]{0,60})?|\.[0-9]{1,60})([eE][+-]?[0-9]{1,3})?")
 
 
-def read_listing(items: Iterable[tuple[str, str]], columns: Sequence[Column[Row]]) -> Listing[Row]:
-    """What the query `items` ask of a list of `columns`. With refusals it asks nothing, and keeps what was typed."""
-    names, typed, refusals = query_names(columns), dict[str, str](), list[Refusal]()
+def read_listing(
+    items: Iterable[tuple[str, str]], columns: Sequence[Column[Row]], rows_a_page: int | None = None
+) -> Listing[Row]:
+    """What the query `items` ask of a list of `columns`. With refusals it asks nothing, and keeps what was typed.
+
+    A list that is told by pages of `rows_a_page` may be asked for one of them.
+    """
+    paged = () if rows_a_page is None else (PAGE,)
+    names, typed, refusals = (*query_names(columns), *paged), dict[str, str](), list[Refusal]()
     repeated = set[str]()
     for name, text in items:
         if name not in names:
@@ -31,10 +38,11 @@ def read_listing(items: Iterable[tuple[str, str]], columns: Sequence[Column[Row]
     search = reader.search()
     tests = [test for column in columns for test in reader.tests(column)]
     sorted_by, descending = reader.order(columns)
+    page = reader.page()
     kept = MappingProxyType({name: reader.spelled.get(name, text) for name, text in typed.items()})
     if refusals:
         return Listing(tuple(columns), MappingProxyType(typed), tuple(refusals), (), ())
-    return Listing(tuple(columns), kept, (), search, tuple(tests), sorted_by, descending)
+    return Listing(tuple(columns), kept, (), search, tuple(tests), sorted_by, descending, page, rows_a_page)
 
 
 class _Reader:
@@ -60,7 +68,10 @@ class _Reader:
                 continue
             if bound is None:
                 choice = self._choice(name, text, column.choices)
-                if choice is not None:
+                if column.kind is Kind.VIEW:
+                    if choice == column.choices[0][0]:  # what is shown anyway is not written out
+                        self.spelled[name] = ""
+                elif choice is not None:
                     yield _is(column, choice)
             elif (limit := self._limit(name, text, column)) is not None:
                 limits[bound] = limit
@@ -78,6 +89,15 @@ class _Reader:
         known = ", ".join(column.name for column in columns if column.sortable)
         self._refuse(SORT, f"Must be one of {known}; with a minus before it for the largest first.")
         return None, False
+
+    def page(self) -> int:
+        text = self._texts.get(PAGE, "")
+        if not text:
+            return 1
+        if not _PAGE.fullmatch(text):
+            self._refuse(PAGE, "Must be a whole number from 1 to 999,999.")
+            return 1
+        return int(text)
 
     def _choice(self, name: str, text: str, choices: Iterable[tuple[str, str]]) -> str | None:
         known = {value.casefold(): value for value, _ in choices}

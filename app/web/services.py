@@ -11,6 +11,7 @@ from app.model_facts import ModelShelf
 from app.probes.sampler import Sampler
 from app.settings import Settings
 from app.store.configurations import Configurations
+from app.validation.sheet import ValidationSheet
 from app.web.hub import Hub
 from app.web.problem import ProblemError
 
@@ -25,6 +26,7 @@ class Services:
     engine: Engine | None
     hub: Hub
     shelf: ModelShelf
+    validation: ValidationSheet
     store_fault: str | None = None
 
     @property
@@ -55,6 +57,11 @@ def shelf_of(request: Request) -> ModelShelf:
     return services_of(request).shelf
 
 
+def validation_of(request: Request) -> ValidationSheet:
+    """The measurements beside their predictions, of the app that answers `request`."""
+    return services_of(request).validation
+
+
 def configurations_of(request: Request) -> Configurations:
     """The saved links of the app that answers `request`."""
     return services_of(request).configurations
@@ -62,5 +69,6 @@ def configurations_of(request: Request) -> Configurations:
 
 ServicesDep = Annotated[Services, Depends(services_of)]
 ShelfDep = Annotated[ModelShelf, Depends(shelf_of)]
+ValidationDep = Annotated[ValidationSheet, Depends(validation_of)]
 CatalogDep = Annotated[Catalog, Depends(catalog_of)]
 ConfigurationsDep = Annotated[Configurations, Depends(configurations_of)]

@@ -14,6 +14,7 @@ NAVIGATION = (
     ("/", "Workbench"),
     ("/models", "Models"),
     ("/hardware", "Hardware"),
+    ("/validation", "Validation"),
     ("/paste", "Paste"),
     ("/live", "Live"),
     ("/docs", "API"),
@@ -85,6 +86,16 @@ def accelerator(id_: str) -> str:
 def accelerator_api(id_: str) -> str:
     """The JSON twin of that page."""
     return f"{API}{accelerator(id_)}"
+
+
+def validation(items: Items = ()) -> str:
+    """Predicted against measured, for the measurements that the items ask for."""
+    return f"/validation?{query_string(items)}" if items else "/validation"
+
+
+def validation_api(items: Items = ()) -> str:
+    """The JSON twin of that page."""
+    return f"{API}{validation(items)}"
 
 
 def model_editor(items: Items = ()) -> str:

@@ -30,6 +30,7 @@ PAGES = {
     ("GET", "/models/{model_id}"),
     ("GET", "/hardware"),
     ("GET", "/hardware/{hardware_id}"),
+    ("GET", "/validation"),
     ("GET", "/live"),
     ("GET", "/live/stream"),
     ("GET", "/export/{chart}.{extension}"),

@@ -148,3 +148,40 @@ def test_every_field_has_a_label() -> None:
         "Weight, most",
         "Order",
     ]
+
+
+SHOWN: Column[Toy] = Column(
+    "as", "Shown", Kind.VIEW, lambda _: None, choices=(("list", "a list"), ("grid", "a grid")), sortable=False
+)
+
+
+def viewed(query: str) -> Listing[Toy]:
+    return read_listing(parse_qsl(query, keep_blank_values=True), (*COLUMNS, SHOWN), rows_a_page=2)
+
+
+def test_a_view_narrows_nothing_and_its_first_choice_is_not_written_out() -> None:
+    assert viewed("as=grid").of(TOYS) == list(TOYS)
+    assert (viewed("").view("as"), viewed("as=list").view("as"), viewed("as=GRID").view("as")) == (
+        "list",
+        "list",
+        "grid",
+    )
+    assert viewed("as=list").items == []
+    assert viewed("as=grid&maker=bee").items == [("maker", "bee"), ("as", "grid")]
+    assert viewed("as=grid&maker=bee&sort=name").filters == [("maker", "bee")]
+    assert "as" not in [value.lstrip("-") for value, _ in viewed("").orders]
+    assert [refusal.path for refusal in viewed("as=pile").refusals] == ["as"]
+
+
+def test_a_long_list_is_told_page_by_page() -> None:
+    names_of = {n: [toy.name for toy in viewed(f"page={n}").on_page(TOYS)] for n in (1, 2, 3, 4)}
+    assert names_of == {1: ["Zebra GX300B", "ant-2"], 2: ["Bear", "cat"], 3: ["Dog"], 4: []}
+    assert (viewed("").pages(TOYS), viewed("").pages(TOYS[:2]), viewed("").pages([])) == (3, 1, 1)
+    assert viewed("page=1").items == []
+    assert viewed("page=02").refusals[0].path == "page"
+    assert viewed("maker=bee&page=2").items == [("maker", "bee"), ("page", "2")]
+    assert viewed("maker=bee&page=2").items_on(3) == [("maker", "bee"), ("page", "3")]
+    assert viewed("maker=bee&page=2").items_with("as", "grid") == [("maker", "bee"), ("as", "grid")]
+    assert viewed("page=2").items_sorted(COLUMNS[0]) == [("sort", "name")]
+    assert asked("page=2").refusals[0].path == "page"  # a list that is not told by pages has none
+    assert asked("").on_page(TOYS) == TOYS

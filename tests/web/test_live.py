@@ -13,6 +13,7 @@ from app.main import create_app
 from app.model_facts import ModelShelf
 from app.probes.sampler import Sampler
 from app.settings import Settings
+from app.validation.sheet import ValidationSheet
 from app.web.hub import Hub
 from app.web.live import refuse_crowd, snapshots
 from app.web.problem import ProblemError
@@ -34,7 +35,8 @@ def services() -> Services:
     settings = Settings(probe_max_streams=1, probe_stream_max_s=1, probe_interval_s=0.2)
     catalog = shipped_catalog()
     sampler = Sampler([], interval_s=0.2, max_viewers=1)
-    return Services(settings, catalog, sampler, None, Hub(settings), ModelShelf(catalog))
+    shelf, validation = ModelShelf(catalog), ValidationSheet(catalog)
+    return Services(settings, catalog, sampler, None, Hub(settings), shelf, validation)
 
 
 @pytest.mark.anyio

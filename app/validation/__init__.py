@@ -1,0 +1,1 @@
+"""Predicted against measured: every published measurement beside what is predicted for it."""
