@@ -1,5 +1,6 @@
 """What a growing batch gives to all and takes from each."""
 
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,13 @@ from app.calc.notation import significant
 from app.charts.figure import Chart, layout, linear_axis, log_axis, note, table_of, vertical
 from app.charts.series import BatchSeries, Values, batch_series
 
+DASHES = MappingProxyType({"rule": "dash", "decode": "solid", "overhead": "dot"})
+
 
 def batch_chart(evaluation: Evaluation) -> Chart:
     """Two plots over one batch axis: tokens a second of all users, and of each; with the cache, and weights alone."""
     series = batch_series(evaluation)
     capacity = evaluation.measures.memory.max_concurrency
-    running = evaluation.measures.memory.running_sequences
     top = float(series.batch[-1])
     fastest = 1 / float(min(series.step_s[0], series.weights_only_step_s[0]))
     traces = [
@@ -22,7 +24,8 @@ def batch_chart(evaluation: Evaluation) -> Chart:
         _line(series, 1 / series.step_s, "y2", "decode", "With the cache (ceiling)", show=False),
         _line(series, series.batch / series.weights_only_step_s, "y", "rule", "Weights alone (rule)"),
         _line(series, series.batch / series.step_s, "y", "decode", "With the cache (ceiling)"),
-        _here(evaluation, "y", running),
+        *_expected(series),
+        _here(evaluation, "y", evaluation.measures.memory.served_sequences),
         _here(evaluation, "y2", 1),
     ]
     shapes = [vertical(series.ridge_batch, "ridge", "dot")] if series.ridge_batch < top else []
@@ -43,12 +46,25 @@ def batch_chart(evaluation: Evaluation) -> Chart:
             annotations=labels,
         ),
     }
+    reached = series.step_s if series.expected_step_s is None else series.expected_step_s
     rows = [
-        (int(b), float(b / s), float(1 / s), float(b / w), float(1 / w), float(s), "yes" if b <= capacity else "no")
-        for b, s, w in zip(series.batch, series.step_s, series.weights_only_step_s, strict=True)
+        (
+            int(b),
+            float(b / e),
+            float(1 / e),
+            float(b / s),
+            float(1 / s),
+            float(b / w),
+            float(1 / w),
+            float(s),
+            "yes" if b <= capacity else "no",
+        )
+        for b, s, w, e in zip(series.batch, series.step_s, series.weights_only_step_s, reached, strict=True)
     ]
     columns = (
         "batch",
+        "all users, expected (tokens/s)",
+        "each user, expected (tokens/s)",
         "all users, with cache (tokens/s)",
         "each user, with cache (tokens/s)",
         "all users, weights alone (tokens/s)",
@@ -66,6 +82,17 @@ def batch_chart(evaluation: Evaluation) -> Chart:
     )
 
 
+def _expected(series: BatchSeries) -> list[dict[str, Any]]:
+    """The estimate, dotted as estimates are everywhere."""
+    step = series.expected_step_s
+    if step is None:
+        return []
+    return [
+        _line(series, series.batch / step, "y", "overhead", "Expected"),
+        _line(series, 1 / step, "y2", "overhead", "Expected", show=False),
+    ]
+
+
 def _line(
     series: BatchSeries, values: Values, axis_name: str, role: str, name: str, *, show: bool = True
 ) -> dict[str, Any]:
@@ -80,24 +107,24 @@ def _line(
         "yaxis": axis_name,
         "line": {
             "color": f"@{role}",
-            "width": 2.5 if role == "decode" else 2,
-            "dash": "dash" if role == "rule" else "solid",
+            "width": 2 if role == "rule" else 2.5,
+            "dash": DASHES[role],
         },
         "hovertemplate": f"{name}, batch %{{x:,}}: %{{y:.4s}} tokens/s<extra></extra>",
     }
 
 
 def _here(evaluation: Evaluation, axis_name: str, users: int) -> dict[str, Any]:
-    step = evaluation.measures.decode.ceiling_s
+    step = evaluation.measures.decode_s.best_known
     return {
         "type": "scatter",
         "mode": "markers",
         "name": "This scenario",
         "showlegend": axis_name == "y",
-        "x": [evaluation.measures.memory.running_sequences],
+        "x": [evaluation.measures.memory.served_sequences],
         "y": [users / step],
         "yaxis": axis_name,
-        "marker": {"color": "@decode", "size": 12, "symbol": "circle", "line": {"color": "@surface", "width": 2}},
+        "marker": {"color": "@overhead", "size": 12, "symbol": "circle", "line": {"color": "@surface", "width": 2}},
         "hovertemplate": "this scenario, batch %{x:,}: %{y:.4s} tokens/s<extra></extra>",
     }
 
@@ -122,10 +149,12 @@ def _beyond(capacity: float, top: float) -> dict[str, Any]:
 
 def _summary(evaluation: Evaluation, series: BatchSeries, capacity: int) -> str:
     first, running = series.step_s[0], evaluation.measures.memory.running_sequences
-    step = evaluation.measures.decode.ceiling_s
+    step, expected = evaluation.measures.decode.ceiling_s, evaluation.measures.decode_s.mid
     text = (
-        f"Decode alone: one user gets at best {significant(1 / first, 3)} tokens/s; at {running:,} each gets "
+        f"Decode alone: one user gets at best {significant(1 / first, 3)} tokens/s; at {running:,} each gets at best "
         f"{significant(1 / step, 3)} and all together {significant(running / step, 3)}."
     )
+    if expected is not None:
+        text = f"{text} A server is expected to give each {significant(1 / expected, 3)}."
     limit = f" Memory is full at {capacity:,}" if capacity else " Not one sequence fits"
     return f"{text}{limit}; arithmetic would bind weights alone from {significant(series.ridge_batch, 3)} on."

@@ -7,12 +7,14 @@ from app.charts.batch_chart import batch_chart
 from app.charts.context_chart import context_chart
 from app.charts.figure import Chart
 from app.charts.frontier_chart import frontier_chart
+from app.charts.gap_chart import gap_chart
 from app.charts.memory_chart import memory_chart
 from app.charts.roofline_chart import roofline_chart
 from app.charts.time_chart import time_chart
 
 Maker = Callable[[Evaluation, bool], Chart]
 CHARTS: Mapping[str, Maker] = {
+    "gap": lambda evaluation, binary: gap_chart(evaluation),
     "roofline": lambda evaluation, binary: roofline_chart(evaluation),
     "batch": lambda evaluation, binary: batch_chart(evaluation),
     "memory": lambda evaluation, binary: memory_chart(evaluation, binary=binary),

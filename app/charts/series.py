@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from app.calc.coverage import step_weight_bytes
 from app.calc.evaluation import Evaluation
+from app.calc.expected.timing import step_time
 from app.calc.layers.parts import FLOPS_PER_MULTIPLY_ADD
 from app.calc.operators import decode_operators
 from app.calc.phase import ceiling_s
@@ -20,13 +21,17 @@ LANDMARKS = (1, 16, 256, 4096, 65_536)
 
 @dataclass(frozen=True, slots=True)
 class BatchSeries:
-    """One decode step by batch: ceilings at mid-answer, and the rule of thumb that reads weights alone."""
+    """One decode step by batch: ceilings at mid-answer, and the rule of thumb that reads weights alone.
+
+    `expected_step_s` is what a server takes; None where nothing is calibrated.
+    """
 
     batch: Values
     step_s: Values
     intensity_flops_per_byte: Values
     flops_per_s: Values
     weights_only_step_s: Values
+    expected_step_s: Values | None
     ridge_batch: float
 
 
@@ -49,4 +54,15 @@ def batch_series(evaluation: Evaluation, count: int = 33) -> BatchSeries:
     moved = np.sum([np.broadcast_to(op.bytes, batch.shape) for op in operators], axis=0)
     read = step_weight_bytes(deployment.architecture, deployment.precision.weights, batch)
     alone = decode_step_s(read, params, batch, peak, bandwidth)
-    return BatchSeries(batch, step, flops / moved, flops / step, np.asarray(alone, dtype=float), ridge_batch)
+    weights_only = np.asarray(alone, dtype=float)
+    return BatchSeries(
+        batch, step, flops / moved, flops / step, weights_only, _expected(evaluation, batch), ridge_batch
+    )
+
+
+def _expected(evaluation: Evaluation, batch: Values) -> Values | None:
+    expected, deployment = evaluation.measures.expected, evaluation.deployment
+    if expected is None:
+        return None
+    step = step_time(deployment, expected.efficiency, batch, deployment.workload.mid_answer_tokens)
+    return np.asarray(step.total_s, dtype=float)

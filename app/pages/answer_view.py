@@ -11,8 +11,9 @@ from app.calc.verdict import State, Verdict, verdict
 from app.charts.figure import Chart
 from app.charts.gallery import all_charts
 from app.pages.engine_words import engine_words
+from app.pages.level_table import Level, levels
 from app.pages.memory_view import MemoryView, memory_view
-from app.pages.metrics import Level, Metric, levels, metrics
+from app.pages.metrics import Metric, metrics
 from app.pages.undo import UNDO, replaced
 from app.refusal import ScenarioError
 from app.scenario import Scenario

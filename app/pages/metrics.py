@@ -1,4 +1,4 @@
-"""The six numbers at the top of an answer, and the table of levels below them: words and figures, ready to show."""
+"""The six numbers at the top of an answer: words and figures, ready to show."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,7 @@ from app.calc.evaluation import Evaluation
 from app.calc.explanation import Explanation
 from app.calc.notation import quantity, significant
 from app.calc.phase import OperatorCost
+from app.calc.serving import Estimate
 
 DIGITS = 3
 CEILING = ("ceiling", "ceiling: nothing is faster")
@@ -30,16 +31,6 @@ class Metric:
     explanations: tuple[Explanation, ...]
     operators: tuple[OperatorCost, ...] = ()
     interval: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """One quantity at each level of answer; None where that level has none."""
-
-    label: str
-    rule_of_thumb: str | None
-    ceiling: str | None
-    gap: str
 
 
 def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
@@ -101,57 +92,95 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
         metric(
             "ttft",
             "First token (TTFT)",
-            written(served.ttft_s.ceiling, "s"),
+            written(served.ttft_s.best_known, "s"),
             "per user",
-            f"prefill of {workload.prompt_tokens:,} tokens{_target(served.ttft_s.ceiling, workload.slo_ttft_s)}",
+            f"{_at_best(served.ttft_s, 's')}{_target(served.ttft_s, workload.slo_ttft_s)}",
             (
+                "serving.ttft_s.mid",
+                "prefill.expected_s.mid",
                 "serving.ttft_s.ceiling",
                 "prefill.ceiling_s",
                 "prefill.flops",
                 "prefill.bytes",
                 "prefill.intensity_flops_per_byte",
             ),
+            _level(evaluation, served.ttft_s),
             operators=evaluation.measures.prefill.operators,
+            interval=_interval(served.ttft_s, "s"),
         ),
         metric(
             "tpot",
             "Each token (TPOT)",
-            written(served.tpot_s.ceiling, "s"),
+            written(served.tpot_s.best_known, "s"),
             "per user",
-            f"{significant(served.output_tokens_per_s_per_user.ceiling, DIGITS)} tokens/s while it streams"
-            f"{_target(served.tpot_s.ceiling, workload.slo_tpot_s)}",
+            f"{significant(served.output_tokens_per_s_per_user.best_known, DIGITS)} tokens/s while it streams, "
+            f"{_at_best(served.tpot_s, 's')}; {written(served.tpot_inclusive_s.best_known, 's')} with the first token "
+            f"in it{_target(served.tpot_s, workload.slo_tpot_s)}",
             (
+                "serving.tpot_s.mid",
+                "decode.expected_s.mid",
+                "serving.output_tokens_per_s_per_user.mid",
+                "serving.tpot_inclusive_s.mid",
                 "serving.tpot_s.ceiling",
                 "decode.ceiling_s",
                 "decode.flops",
                 "decode.bytes",
                 "decode.intensity_flops_per_byte",
                 "serving.output_tokens_per_s_per_user.ceiling",
+                "serving.tpot_inclusive_s.ceiling",
             ),
+            _level(evaluation, served.tpot_s),
             operators=evaluation.measures.decode.operators,
+            interval=_interval(served.tpot_s, "s"),
         ),
         metric(
             "latency",
             "Whole answer",
-            written(served.total_latency_s.ceiling, "s"),
+            written(served.total_latency_s.best_known, "s"),
             "per user",
-            f"{workload.output_tokens:,} tokens",
-            ("serving.total_latency_s.ceiling",),
+            f"{workload.output_tokens:,} tokens; {_at_best(served.total_latency_s, 's')}",
+            ("serving.total_latency_s.mid", "serving.total_latency_s.ceiling"),
+            _level(evaluation, served.total_latency_s),
+            interval=_interval(served.total_latency_s, "s"),
         ),
         metric(
             "throughput",
             "Throughput",
-            f"{significant(served.output_tokens_per_s.ceiling, DIGITS)} tokens/s",
+            f"{significant(served.output_tokens_per_s.best_known, DIGITS)} tokens/s",
             "all users" if users > 1 else "one user",
-            _price(evaluation),
+            f"{_price(evaluation)}; {_at_best(served.output_tokens_per_s, 'tokens/s')}",
             (
+                "serving.output_tokens_per_s.mid",
+                "serving.total_tokens_per_s.mid",
                 "serving.output_tokens_per_s.ceiling",
                 "serving.total_tokens_per_s.ceiling",
                 "cost.usd_per_million_output_tokens",
                 "cost.joules_per_output_token",
             ),
+            _level(evaluation, served.output_tokens_per_s),
+            interval=_interval(served.output_tokens_per_s, "tokens/s"),
         ),
     ]
+
+
+def _level(evaluation: Evaluation, estimate: Estimate) -> tuple[str, str]:
+    """What kind of figure stands in front: what is expected, or the ceiling where nothing is."""
+    if estimate.mid is None:
+        return CEILING
+    expected = evaluation.measures.expected
+    if expected is not None and not expected.is_seen:
+        return "estimate", "expected; this pair was not measured"
+    return "estimate", "expected of a server"
+
+
+def _at_best(estimate: Estimate, unit: str) -> str:
+    return f"at best {quantity(estimate.ceiling, unit, DIGITS)}" if estimate.mid is not None else "at the vendor’s peak"
+
+
+def _interval(estimate: Estimate, unit: str) -> str:
+    if estimate.low is None or estimate.high is None:
+        return "" if estimate.mid is None else "no interval claimed"
+    return f"{quantity(estimate.low, unit, DIGITS)} to {quantity(estimate.high, unit, DIGITS)} {CASES}"
 
 
 def _capacity_level(evaluation: Evaluation) -> tuple[str, str]:
@@ -181,7 +210,7 @@ def _room_interval(evaluation: Evaluation) -> str:
     return "" if low == high else f"{low:,} to {high:,} {CASES}"
 
 
-def _has_tokens(evaluation: Evaluation) -> bool:
+def has_tokens(evaluation: Evaluation) -> bool:
     """False where an engine counts whole slots at its longest context, of which none fits: that is no empty pool."""
     held = evaluation.measures.memory
     return held.kv_pool_tokens > 0 or held.max_concurrency == 0
@@ -189,7 +218,7 @@ def _has_tokens(evaluation: Evaluation) -> bool:
 
 def _pool(evaluation: Evaluation, *, binary: bool) -> str:
     held = evaluation.measures.memory
-    if _has_tokens(evaluation):
+    if has_tokens(evaluation):
         return f"{held.kv_pool_tokens:,} tokens"
     return quantity(held.per_gpu.kv_pool_bytes, "B", DIGITS, binary=binary)
 
@@ -202,82 +231,29 @@ def _of_each(evaluation: Evaluation) -> str:
     return " on each replica" if deployment.replicas > 1 else ""
 
 
-def _target(ceiling_s: float, target_s: float | None) -> str:
-    """What a ceiling can say of a target: it can rule it out, and cannot promise it."""
+def _target(estimate: Estimate, target_s: float | None) -> str:
+    """A ceiling can rule a target out; what is expected says how likely it is to be met."""
     if target_s is None:
         return ""
-    said = "out of reach" if ceiling_s > target_s else "not ruled out"
+    if estimate.ceiling > target_s:
+        said = "out of reach"
+    elif estimate.mid is None:
+        said = "not ruled out"
+    elif estimate.high is not None and estimate.high <= target_s:
+        said = "met, most likely"
+    elif estimate.low is not None and estimate.low > target_s:
+        said = "missed, most likely"
+    else:
+        said = "met, more likely than not" if estimate.mid <= target_s else "missed, more likely than not"
     return f"; target {quantity(target_s, 's', DIGITS)}: {said}"
 
 
 def _price(evaluation: Evaluation) -> str:
-    cost, users = evaluation.measures.cost, evaluation.measures.memory.running_sequences
+    measures = evaluation.measures
+    cost, held = measures.cost, measures.memory
+    users = held.running_sequences if measures.expected is None else held.served_sequences
     output = evaluation.deployment.workload.output_tokens
-    working = f"{users:,} × {output:,} tokens ÷ {quantity(evaluation.measures.serving.residency_s, 's', DIGITS)}"
+    working = f"{users:,} × {output:,} tokens ÷ {quantity(measures.serving.residency_s, 's', DIGITS)}"
     if cost is not None and cost.usd_per_million_output_tokens is not None:
         return f"{working}; ${significant(cost.usd_per_million_output_tokens, DIGITS)} a million"
     return working
-
-
-def levels(evaluation: Evaluation, *, binary: bool) -> list[Level]:
-    """The same quantities by rule of thumb and at the ceiling, and what makes the gap."""
-    rule, measures = evaluation.rule_of_thumb, evaluation.measures
-    held, served = measures.memory, measures.serving
-
-    def time(value: float) -> str:
-        return quantity(value, "s", DIGITS)
-
-    return [
-        Level(
-            "Prefill of one prompt", time(rule.prefill_s), time(measures.prefill.ceiling_s), _prefill_gap(evaluation)
-        ),
-        Level(
-            "Decode step, weights alone",
-            time(rule.decode_step_s),
-            None,
-            "what one reading of the weights takes, however many users share it",
-        ),
-        Level(
-            "Decode step with the cache",
-            time(rule.kv_step_s),
-            time(measures.decode.ceiling_s),
-            "the ceiling gathers the embedding instead of reading it, and stands half-way through the answers",
-        ),
-        Level(
-            "Tokens a second in decode, all users",
-            significant(rule.kv_tokens_per_s, DIGITS),
-            significant(held.running_sequences / measures.decode.ceiling_s, DIGITS),
-            "users ÷ step, on both sides",
-        ),
-        Level(
-            "Whole answer",
-            time(rule.total_latency_s),
-            time(served.total_latency_s.ceiling),
-            "the rule of thumb leaves the cache out of each step",
-        ),
-        Level(
-            "Tokens of cache",
-            f"{rule.kv_capacity_tokens:,}",
-            f"{held.kv_pool_tokens:,}" if _has_tokens(evaluation) else None,
-            _capacity_gap(evaluation),
-        ),
-        Level(
-            "Users at full length",
-            f"{rule.kv_capacity_users:,}",
-            f"{held.max_concurrency:,}",
-            "tokens of cache ÷ tokens of a sequence",
-        ),
-    ]
-
-
-def _capacity_gap(evaluation: Evaluation) -> str:
-    gap = "the box’s memory against what the engine leaves of what it sees, in whole blocks"
-    if evaluation.deployment.gpus == 1:
-        return gap
-    return f"{gap}; the rule adds the GPUs up as if nothing were copied to each"
-
-
-def _prefill_gap(evaluation: Evaluation) -> str:
-    saved = evaluation.deployment.workload.cached_prompt_tokens
-    hit = f"; {saved:,} prompt tokens come from the prefix cache" if saved else ""
-    return f"the head runs once and the embedding is gathered; attention is added{hit}"

@@ -113,9 +113,14 @@ def test_the_batch_table_is_the_batch_figure(name: str, answered: Answer) -> Non
     rule = answered.evaluation.rule_of_thumb
     assert column(made, "all users, weights alone (tokens/s)")[at] == pytest.approx(rule.decode_tokens_per_s)
     here = {t["yaxis"]: (t["x"], t["y"]) for t in traces(made.figure, "This scenario")}
-    running = measures.memory.running_sequences
-    assert here["y"] == ([running], [pytest.approx(running / measures.decode.ceiling_s)])
-    assert here["y2"] == ([running], [pytest.approx(1 / measures.decode.ceiling_s)])
+    served, step = measures.memory.served_sequences, measures.decode_s.mid
+    assert step is not None
+    assert here["y"] == ([served], [pytest.approx(served / step)])
+    assert here["y2"] == ([served], [pytest.approx(1 / step)])
+    reached = {t["yaxis"]: t for t in traces(made.figure, "Expected")}
+    assert column(made, "all users, expected (tokens/s)") == pytest.approx(reached["y"]["y"])
+    assert column(made, "each user, expected (tokens/s)") == pytest.approx(reached["y2"]["y"])
+    assert all(e <= c * (1 + 1e-9) for e, c in zip(reached["y"]["y"], everyone["y"], strict=True))
 
 
 def test_capacity_and_ridge_of_the_batch_chart(name: str, answered: Answer) -> None:

@@ -163,7 +163,7 @@ def test_an_estimate_a_ceiling_and_a_measurement_look_different(
     for id_ in ("memory", "room"):
         assert tree.id(f"metric-{id_}")["data-level"] == level
         assert ("eight cases of ten" in tree.id(f"metric-{id_}").text) == (level == "estimate")
-    assert tree.id("metric-ttft")["data-level"] == "ceiling"
+    assert tree.id("metric-tpot")["data-level"] == "estimate"
 
 
 def test_slots_that_do_not_fit_are_told_and_the_pool_is_not_called_empty(reader: TestClient) -> None:
