@@ -28,6 +28,7 @@ def write_calibration(
     file: Path = DATA_FILE,
 ) -> None:
     """The tables with n (rows that touch a value), sources, and how far the value moves from fold to fold."""
+    stated = [row for row in rows if row.measurement.concurrency]
     lines = [
         "# Written by `make calibrate` from calibration/priors.toml and measurements.csv; not by hand.",
         "# value = prior, moved by n measurements of so many sources; spread: how far folds differ, in shares.",
@@ -38,7 +39,7 @@ def write_calibration(
         f"families = {_quoted({f'{row.keys.stack} {row.keys.family}' for row in rows})}",
         f"engines = {_quoted({row.keys.engine for row in rows})}",
         f"longest_request_tokens = {max(row.deployment.workload.total_tokens for row in rows)}",
-        f"largest_batch = {max(-(-row.batch // row.deployment.split.data) for row in rows)}",
+        f"largest_batch = {max(-(-row.batch // row.deployment.split.data) for row in stated)}",
         "",
     ]
     touching = [_touching(parameters, entry, rows) for entry in parameters.entries]

@@ -6,17 +6,19 @@ from functools import cache
 import numpy as np
 import pytest
 
+from app.calc.expected.calibration import Keys
 from app.calc.measure import measure
 from app.catalog.calibration import DATA_FILE, load_calibration
 from app.catalog.cross_validated import load_cross_validated
 from app.catalog.errors import CatalogError
 from app.measured import estimate_of, scenario_of
-from app.resolve import resolve
+from app.resolve import custom_accelerator, resolve
+from app.scenario import CustomAccelerator
 from calibration.parameters import read_parameters
 from calibration.residuals import errors, intervals
 from calibration.rows import Row, read_rows
 from calibration.stack import Stack
-from tests.factories import shipped_catalog
+from tests.factories import custom_card, shipped_catalog
 
 DOCUMENT = tomllib.loads(DATA_FILE.read_text(encoding="utf-8"))
 
@@ -110,3 +112,22 @@ def test_what_is_compared_is_what_was_asked() -> None:
     row = next(r for r in rows() if r.measurement.id == "dbrx/h100-sxm-80gb/001")
     again = resolve(scenario_of(row.measurement), shipped_catalog()).deployment
     assert (row.batch, row.deployment.split) == (64, again.split)
+
+
+def test_no_card_and_no_engine_falls_through_the_tables() -> None:
+    catalog = shipped_catalog()
+    assert catalog.calibration is not None
+    paces = {"", "vllm", "vllm-2024", "sglang", "tensorrt-llm", "tensorrt-llm-2024", "llama.cpp", "unheard-of"}
+    for card in (*catalog.devices.values(), custom_accelerator(CustomAccelerator.model_validate(custom_card()))):
+        for stack in ("server", "llama.cpp"):
+            for pace in paces:
+                keys = Keys(stack, card.family, card.memory_kind, "fabric", pace, "experts")
+                found = catalog.calibration.efficiency(keys)
+                for reach in (*found.matrices.values(), *found.experts.values(), found.attention, found.state):
+                    assert 0.01 < reach.bandwidth <= 1, keys
+                    assert 0.01 < reach.rate <= 1, keys
+                    assert 1e-6 < reach.call_s < 2e-3, keys
+                assert 0 < found.step_s < 0.02, keys
+                assert 0 < found.sequence_s < 0.001, keys
+                assert 0 < found.request_s < 0.3, keys
+                assert 0 < found.wait_share <= 1, keys

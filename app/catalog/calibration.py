@@ -36,7 +36,7 @@ def _calibration(document: dict[str, Any]) -> Calibration:
         engines=frozenset(head["engines"]),
         intervals=_intervals(document["interval"]),
         intervals_unseen=_intervals(document["interval_unseen"]),
-        longest_prompt=head["longest_request_tokens"],
+        longest_request=head["longest_request_tokens"],
         largest_batch=head["largest_batch"],
     )
 

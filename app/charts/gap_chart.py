@@ -6,7 +6,7 @@ from app.calc.evaluation import Evaluation
 from app.calc.notation import quantity, significant
 from app.charts.figure import Chart, layout, linear_axis, table_of
 
-HEIGHT_PX = 300
+HEIGHT_PX = 420
 CAUSES = (
     ("ceiling_s", "Ceiling", "decode", "bytes and FLOP at the vendor’s peak"),
     ("efficiency_s", "Efficiency", "weights", "kernels reach a share of bandwidth and peak"),
@@ -107,6 +107,8 @@ def _summary(evaluation: Evaluation, parts: list[tuple[Any, ...]]) -> str:
     if tpot.mid is None:
         return f"At best {quantity(tpot.ceiling, 's', 3)} a token; nothing is calibrated here."
     most = max(parts[1:], key=lambda part: float(part[0]))
+    if not most[0] > 0:
+        return f"A token is expected to take no less than its ceiling of {quantity(tpot.ceiling, 's', 3)}."
     return (
         f"A token is expected to take {quantity(tpot.mid, 's', 3)}, {significant(tpot.mid / tpot.ceiling, 3)} times "
         f"its ceiling of {quantity(tpot.ceiling, 's', 3)}. The largest part of the gap: {most[1].lower()}, "

@@ -109,7 +109,10 @@ def subject(answered: Answer) -> str:
 
 
 def _stamp(answered: Answer) -> str:
-    return f"{subject(answered)} · Tokenroof formulas {answered.formula_version}, catalog {answered.catalog_version}"
+    expected = answered.evaluation.measures.expected
+    fitted = "" if expected is None else f", calibration {expected.calibration_version}"
+    versions = f"formulas {answered.formula_version}, catalog {answered.catalog_version}{fitted}"
+    return f"{subject(answered)} · Tokenroof {versions}"
 
 
 def _levers(answered: Answer, *, binary: bool) -> list[LeverLink]:

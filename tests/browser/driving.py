@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, Request, Response, expect
 from app.calc.notation import quantity, significant
 
 SIX = ("memory", "room", "ttft", "tpot", "latency", "throughput")
-CHARTS = ("roofline", "batch", "memory", "frontier", "time", "context")
+CHARTS = ("gap", "roofline", "batch", "memory", "frontier", "time", "context")
 TRACES = """(id) => document.getElementById(`plot-${id}`).data.map(
   ({name, x, y, yaxis}) => ({name, axis: yaxis ?? "y", x: Array.from(x ?? []), y: Array.from(y ?? [])}))"""
 Document = Mapping[str, Any]

@@ -205,3 +205,23 @@ def test_summaries_name_the_evaluations_numbers(name: str, answered: Answer) -> 
         assert f"of {deployment.workload.total_tokens:,} tokens" in context
         assert quantity(held.gpu_bytes_per_sequence, "B", 3, binary=binary) in context
         assert f"{held.max_context_tokens:,} tokens" in context
+
+
+def test_the_gap_chart_piles_up_to_the_expected_tpot(name: str, answered: Answer) -> None:
+    made, tpot = chart(name, "gap"), answered.evaluation.measures.serving.tpot_s
+    assert tpot.mid is not None
+    piled = [
+        length
+        for trace in made.figure["data"]
+        if trace["type"] == "bar"
+        for row, length in zip(trace["y"], trace["x"], strict=True)
+        if row == "Expected" and length is not None
+    ]
+    assert sum(piled) == pytest.approx(1e3 * tpot.mid)
+    assert min(piled) >= 0
+    parts = dict(zip(column(made, "part of a TPOT"), column(made, "time (s)"), strict=True))
+    assert sum(v for k, v in parts.items() if k not in ("rule of thumb", "expected")) == pytest.approx(
+        parts["expected"]
+    )
+    whiskers = traces(made.figure, "Eight cases of ten")
+    assert bool(whiskers) is (tpot.low is not None)

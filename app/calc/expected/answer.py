@@ -233,8 +233,8 @@ def _unclaimed(deployment: Deployment, keys: Keys, batch: int) -> str | None:
         return "speculative decoding is not timed"
     if keys.memory == "sram":
         return f"nothing was measured on memory like that of {deployment.accelerator.name}"
-    if workload.total_tokens > calibration.longest_prompt:
-        return f"nothing was measured beyond {calibration.longest_prompt:,} tokens a request"
-    if on_rank(deployment, batch) > calibration.largest_batch:
+    if workload.total_tokens > calibration.longest_request:
+        return f"nothing was measured beyond {calibration.longest_request:,} tokens a request"
+    if workload.concurrency is not None and on_rank(deployment, batch) > calibration.largest_batch:
         return f"nothing was measured beyond {calibration.largest_batch:,} requests at a time on a rank"
     return None

@@ -1,8 +1,8 @@
 """The fitted constants as tables, and what they say of one deployment.
 
 A law's value is the product of one entry of each of its axes: family of the accelerator, format, engine, kind of model.
-An entry that is not there falls back: a family on the kind of its memory, that on `other`; an engine on 1. What fell
-back is told, and gets the wider interval.
+An entry that is not there falls back: a family on the kind of its memory, that and an engine on `other`, and a factor
+without even that on 1. What fell back is told, and gets the wider interval.
 """
 
 from collections.abc import Mapping
@@ -47,8 +47,8 @@ class Keys:
             return (format_ or Format.WIDE,)
         if axis == "family":
             return (self.family, self.memory, OTHER)
-        if axis == "memory":
-            return (self.memory, OTHER)
+        if axis in ("memory", "engine"):
+            return (getattr(self, axis), OTHER)
         if axis == "family_and_format":
             return (f"{self.family} {format_}",)
         return (str(getattr(self, axis)),)
@@ -67,7 +67,8 @@ class Interval:
 class Calibration:
     """All laws by stack, what was seen in the fit, and intervals by regime, for seen and for unseen families.
 
-    Beyond `longest_prompt` tokens or `largest_batch` sequences of a rank nothing was measured: no interval is claimed.
+    Beyond `longest_request` tokens, or `largest_batch` sequences of a rank where their number was stated, nothing was
+    measured: no interval is claimed.
     """
 
     version: str
@@ -76,7 +77,7 @@ class Calibration:
     engines: frozenset[str]
     intervals: Mapping[str, Interval]
     intervals_unseen: Mapping[str, Interval]
-    longest_prompt: int = 10**9
+    longest_request: int = 10**9
     largest_batch: int = 10**9
 
     def has_seen(self, keys: Keys) -> bool:

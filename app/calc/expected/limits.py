@@ -29,13 +29,17 @@ class Spent:
 
 
 def spent(deployment: Deployment, expected: Expected) -> Spent:
-    """Where the stay of a request goes: its steps, its prefill, the others' prefills (arithmetic), and the host."""
+    """Where the stay of a request goes: its steps, its prefill, the host, and the others' prefills, which are
+    arithmetic and volume over the link: a busy machine reads the weights anyway.
+    """
     n = deployment.workload.output_tokens
     step = _of(step_operators(deployment, expected))
     met = scalar(expected.stay.wait_s) + n * scalar(expected.stay.interference_s)
     host = n * scalar(expected.step.host_s) + scalar(expected.efficiency.request_s)
-    prompt = _of(prompt_operators(deployment, expected))
-    return Spent(0.0, met, 0.0, host).plus(step, n).plus(prompt)
+    own = prompt_operators(deployment, expected)
+    volume, marginal = sum(time.time_s for time in own if time.kind in LINKED), scalar(expected.prompt.marginal_s)
+    linked = met * min(1.0, volume / marginal) if marginal else 0.0
+    return Spent(0.0, met - linked, linked, host).plus(step, n).plus(_of(own))
 
 
 def _of(times: list[OperatorTime]) -> Spent:
