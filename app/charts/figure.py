@@ -51,6 +51,18 @@ def layout(height: int, **more: Any) -> dict[str, Any]:
     return base | more
 
 
+def legend_above() -> dict[str, Any]:
+    """A legend above stacked bars, in the order in which they are piled up."""
+    return {
+        "orientation": "h",
+        "x": 0,
+        "xanchor": "left",
+        "y": 1.02,
+        "yanchor": "bottom",
+        "traceorder": "normal",
+    }
+
+
 def axis(title: str, **more: Any) -> dict[str, Any]:
     """An axis with its unit in the title."""
     return {

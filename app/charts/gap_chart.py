@@ -4,7 +4,7 @@ from typing import Any
 
 from app.calc.evaluation import Evaluation
 from app.calc.notation import quantity, significant
-from app.charts.figure import Chart, layout, linear_axis, table_of
+from app.charts.figure import Chart, layout, legend_above, linear_axis, table_of
 
 HEIGHT_PX = 420
 CAUSES = (
@@ -44,14 +44,7 @@ def gap_chart(evaluation: Evaluation) -> Chart:
             bargap=0.4,
             xaxis=linear_axis("Time per output token, ms", 1e3 * longest, rangemode="tozero"),
             yaxis={"automargin": True, "tickfont": {"color": "@ink"}, "fixedrange": True},
-            legend={
-                "orientation": "h",
-                "x": 0,
-                "xanchor": "left",
-                "y": 1.02,
-                "yanchor": "bottom",
-                "traceorder": "normal",
-            },
+            legend=legend_above(),
             margin={"l": 100, "r": 20, "t": 72, "b": 48},
         ),
     }

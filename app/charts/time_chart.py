@@ -7,7 +7,7 @@ from app.calc.evaluation import Evaluation
 from app.calc.layers.parts import OperatorName
 from app.calc.notation import quantity, significant
 from app.calc.phase import PhaseCost
-from app.charts.figure import Chart, axis, layout, table_of
+from app.charts.figure import Chart, axis, layout, legend_above, table_of
 
 # What moves or computes together, told apart by colour and order.
 PARTS: Mapping[str, tuple[str, tuple[OperatorName, ...]]] = {
@@ -61,14 +61,7 @@ def time_chart(evaluation: Evaluation) -> Chart:
             bargap=0.4,
             xaxis=axis("Share of the time", range=[0, 1], tickformat=".0%"),
             yaxis={"automargin": True, "tickfont": {"color": "@ink"}, "fixedrange": True},
-            legend={
-                "orientation": "h",
-                "x": 0,
-                "xanchor": "left",
-                "y": 1.02,
-                "yanchor": "bottom",
-                "traceorder": "normal",
-            },
+            legend=legend_above(),
             margin={"l": 100, "r": 20, "t": 64, "b": 44},
         ),
     }

@@ -143,7 +143,10 @@ def _levers(answered: Answer, *, binary: bool) -> list[LeverLink]:
 
 
 def _change(before: float, after: float) -> str:
-    return f"{after / before:.2g} ×" if after / before < 10 else f"{after / before:,.0f} ×"
+    ratio = after / before
+    if ratio < 1.1:  # a change of a few per cent must not read as none
+        return f"{ratio:.3g} ×"
+    return f"{ratio:.2g} ×" if ratio < 10 else f"{ratio:,.0f} ×"
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
