@@ -18,7 +18,7 @@ from benchmarks.timing import table
 ROOT = Path(__file__).resolve().parent
 POINTS = ROOT / "data" / "curves.csv"
 FOLDER = ROOT.parent / "docs" / "curves"
-CROWDS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+CROWDS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ CURVES = (
     ),
     Curve(
         "gpt-oss-120b-b200",
-        "gpt-oss-120b (MXFP4) on one B200, TensorRT-LLM, 1,024 + 1,024 tokens",
-        {"model": {"id": "gpt-oss-120b"}, "hardware": {"id": "b200-sxm"}, "engine": {"id": "tensorrt-llm"}},
+        "gpt-oss-120b (MXFP4) on one B200, vLLM, 1,024 + 1,024 tokens",
+        {"model": {"id": "gpt-oss-120b"}, "hardware": {"id": "b200-sxm"}, "engine": {"id": "vllm"}},
         1024,
         1024,
     ),
