@@ -6,13 +6,18 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.catalog.catalog import load_catalog
+from app.catalog.cross_validated import load_cross_validated
 from app.document import number_at
 from app.settings import ROOT, Settings
+from calibration.residuals import errors
+from calibration.rows import read_rows
+from tests.factories import shipped_catalog
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CEILINGS = (ROOT / "docs" / "ceilings.md").read_text(encoding="utf-8")
@@ -32,7 +37,7 @@ def _readme_example(client: TestClient) -> dict[str, Any]:
 def test_each_number_of_the_worked_example_is_what_the_api_answers(client: TestClient) -> None:
     document = _readme_example(client)
     rows = re.findall(r"\| `([a-z_.]+)` \| ([\d.,]+) ?([^ |]*) \|", README)
-    assert len(rows) == 9
+    assert len(rows) == 11
     for path, text, unit in rows:
         stated = float(text.replace(",", ""))
         digits = len(text.replace(",", "").replace(".", ""))
@@ -128,3 +133,24 @@ def test_the_readme_counts_the_catalog() -> None:
 def test_the_screenshot_is_there_and_is_a_picture() -> None:
     picture = Path(ROOT / "docs" / "workbench.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
+
+
+def test_the_error_tables_are_those_of_the_shipped_calibration() -> None:
+    text = (ROOT / "docs" / "expected.md").read_text(encoding="utf-8")
+    rows = tuple(read_rows(shipped_catalog()))
+    blind = load_cross_validated()
+    found = errors(rows, np.array([blind[row.measurement.id].held_out for row in rows]))
+    for words, regime in (
+        ("TPOT, several at a time", "tpot many"),
+        ("throughput, as many as fit", "throughput saturated"),
+        ("llama.cpp decode, one at a time", "llama.cpp tpot one"),
+        ("prefill", "prefill"),
+        ("TTFT, several at a time", "ttft many"),
+    ):
+        row = re.search(rf"^\| {re.escape(words)} \| (\d+) \| (\d+) % \| (\d+) %", text, re.MULTILINE)
+        assert row is not None, words
+        n, median, mean = found[regime][:3]
+        assert [int(cell) for cell in row.groups()] == [n, round(100 * median), round(100 * mean)], words
+    version = shipped_catalog().calibration
+    assert version is not None
+    assert f"calibration {version.version}" in text
