@@ -112,20 +112,25 @@ def _left_out(deployment: Deployment) -> list[Notice]:
 
 
 def _targets(deployment: Deployment, measures: Measures) -> list[Notice]:
+    """Targets that the ceiling rules out, and those that are expected to be missed."""
     found = []
     workload, served = deployment.workload, measures.serving
-    for code, name, target, ceiling in (
-        ("ttft_out_of_reach", "TTFT", workload.slo_ttft_s, served.ttft_s.ceiling),
-        ("tpot_out_of_reach", "TPOT", workload.slo_tpot_s, served.tpot_s.ceiling),
+    for code, name, target, estimate in (
+        ("ttft", "TTFT", workload.slo_ttft_s, served.ttft_s),
+        ("tpot", "TPOT", workload.slo_tpot_s, served.tpot_s),
     ):
-        if target is not None and ceiling > target:
-            found.append(
-                Notice(
-                    code,
-                    f"The {name} target of {quantity(target, 's', 3)} is out of reach: even at the vendor's peak it "
-                    f"takes {quantity(ceiling, 's', 3)}.",
-                )
+        if target is None:
+            continue
+        written = f"The {name} target of {quantity(target, 's', 3)}"
+        if estimate.ceiling > target:
+            least = quantity(estimate.ceiling, "s", 3)
+            message = f"{written} is out of reach: even at the vendor's peak it takes {least}."
+            found.append(Notice(f"{code}_out_of_reach", message))
+        elif estimate.mid is not None and estimate.mid > target:
+            message = (
+                f"{written} is likely to be missed: a server is expected to take {quantity(estimate.mid, 's', 3)}."
             )
+            found.append(Notice(f"{code}_missed", message))
     return found
 
 

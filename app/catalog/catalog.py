@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -37,8 +38,9 @@ class Catalog:
     version: str
 
 
+@cache
 def load_catalog() -> Catalog:
-    """The catalog that ships with the product.
+    """The catalog that ships with the product, read once a process: it never changes.
 
     Raises:
         CatalogError: a row is not to be trusted.
@@ -54,8 +56,13 @@ def load_catalog() -> Catalog:
         measurements=load_measurements(),
         calibration=load_calibration(),
         paces=load_paces(),
-        version=catalog_version(sorted((*DATA_FOLDER.rglob("*.toml"), *DATA_FOLDER.rglob("*.csv")))),
+        version=catalog_version(data_files()),
     )
+
+
+def data_files() -> list[Path]:
+    """Every file that the catalog is read from, in the order in which the version digests them."""
+    return sorted((*DATA_FOLDER.rglob("*.toml"), *DATA_FOLDER.rglob("*.csv")))
 
 
 def catalog_version(files: Iterable[Path]) -> str:

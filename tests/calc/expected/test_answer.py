@@ -170,3 +170,16 @@ def test_the_limiter_is_what_takes_most_of_the_expected_time(sections: dict[str,
     found = evaluate(asked(**sections)).verdict
     assert found.limiter is limiter
     assert (found.state is State.DOES_NOT_FIT) is (limiter is Limiter.CAPACITY)
+
+
+def test_a_target_between_ceiling_and_expectation_is_likely_to_be_missed() -> None:
+    served = measure(asked()).serving
+    between = (served.tpot_s.ceiling + (served.tpot_s.mid or 0.0)) / 2
+
+    def codes(slo_tpot_s: float) -> set[str]:
+        found = evaluate(asked(workload={"slo_tpot_s": slo_tpot_s})).notices
+        return {notice.code for notice in found if notice.code.startswith("tpot")}
+
+    assert codes(0.9 * served.tpot_s.ceiling) == {"tpot_out_of_reach"}
+    assert codes(between) == {"tpot_missed"}
+    assert codes(2 * (served.tpot_s.mid or 0.0)) == set()
