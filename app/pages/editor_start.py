@@ -156,6 +156,9 @@ def samples_of(catalog: Catalog) -> Mapping[str, Tree]:
     """For each kind the texts of the first layer that has it, so that a chosen kind begins filled in."""
     found: dict[str, Tree] = {}
     for architecture in (*catalog.architectures.values(), FURTHER):
+        parts = [part for group in architecture.layers for part in (group.mixer, *group.feed_forwards) if part]
+        if all(kind_of(part) in found for part in parts):
+            continue  # most models bring no new kind, and writing one out is a millisecond
         document = architecture_document(architecture)
         for group, written in zip(architecture.layers, document["layers"], strict=True):
             if group.mixer is not None:
