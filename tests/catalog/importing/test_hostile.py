@@ -164,7 +164,7 @@ ALL = sorted(entries())
 KEYS = sorted({key for name in ALL for key in entries()[name]["keys"]})
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=900, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_mutated_configurations_are_read_or_refused(data: st.DataObject) -> None:
     mutated = copy.deepcopy(config(data.draw(st.sampled_from(ALL))))
