@@ -47,6 +47,9 @@ def _phases(deployment: Deployment, measures: Measures, expected: Expected) -> l
         if deployment.split.pipeline > 1:
             formula = f"({formula}) × p"
             prompt_terms = (*prompt_terms, _pipelined(deployment, expected))
+        if measures.prefill_s.mid > expected.alone_s:
+            floor = Term(_FLOOR, "ceiling of the stages one after the other", measures.prefill.ceiling_s, "s")
+            formula, prompt_terms = f"max({formula}, {_FLOOR})", (*prompt_terms, floor)
         found.append(
             Explanation(
                 "prefill.expected_s.mid",

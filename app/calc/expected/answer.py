@@ -150,7 +150,7 @@ def expect(deployment: Deployment, crowd: Crowd, ceilings: Ceilings) -> Expected
         refused=refused,
         unclaimed=unclaimed,
         decode=regimes.time("tpot", step_ceiling, scalar(step.total_s)),
-        prefill=regimes.time("prefill", ceilings.prompt.ceiling_s / deployment.split.pipeline, alone),
+        prefill=regimes.time("prefill", ceilings.prompt.ceiling_s, alone),
         serving=answered,
     )
 
