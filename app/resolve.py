@@ -11,6 +11,8 @@ from app.calc.architecture import Architecture
 from app.calc.dtypes import Dtype, WeightFormat
 from app.calc.engines.parts import Draft
 from app.calc.split import Split, SplitError, stage_sizes
+from app.calc.techniques.lengths import Shape
+from app.calc.techniques.speculation import Method
 from app.calc.units import GB, MIB, TERA
 from app.calc.weight_plan import NATIVE, WeightPlan, convention
 from app.catalog.accelerators import seen_of_reported
@@ -18,7 +20,8 @@ from app.catalog.catalog import Catalog
 from app.refusal import Refusal, ScenarioError, unknown
 from app.resolve_engine import engine_records, resolve_engine
 from app.resolve_model import ResolvedModel, resolve_draft, resolve_model
-from app.scenario import CustomAccelerator, Scenario
+from app.resolve_techniques import drafter_of, method_of, resolve_pool, resolve_speculation, with_attention
+from app.scenario import CustomAccelerator, Hardware, PoolHardware, Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +41,30 @@ def resolve(scenario: Scenario, catalog: Catalog) -> Resolved:
     """
     refusals = list(_not_computed(scenario))
     model = _collect(refusals, lambda: resolve_model(scenario.model, catalog))
-    accelerator = _collect(refusals, lambda: _accelerator(scenario, catalog))
+    accelerator = _collect(refusals, lambda: accelerator_of(scenario.hardware, catalog, "hardware"))
     _collect(refusals, lambda: engine_records(scenario.engine, catalog))
     draft = _collect(refusals, lambda: resolve_draft(scenario, catalog))
+    method = _collect(refusals, lambda: method_of(scenario))
+    plain = model
+    if plain is not None:
+        model = _collect(refusals, lambda: with_attention(plain, scenario))
     precision = _collect(refusals, lambda: _precision(scenario, model, accelerator, catalog)) if accelerator else None
     if model is not None and not refusals:
-        _collect(refusals, lambda: _divided(model.architecture, draft, scenario))
+        # A head that does not divide is loaded whole on each GPU; a draft model that does not is another choice.
+        chosen = None if method is Method.EAGLE else draft
+        _collect(refusals, lambda: _divided(model.architecture, chosen, scenario))
     if refusals or model is None or accelerator is None or precision is None:
         raise ScenarioError(refusals)
-    workload, split = scenario.workload, split_of(scenario)
+    workload, split, techniques = scenario.workload, split_of(scenario), scenario.techniques
+    draft, pool = drafter_of(method, model.architecture, draft), None
+    if techniques.disaggregation is not None:
+        pool = resolve_pool(
+            techniques.disaggregation,
+            accelerator_of(techniques.disaggregation.hardware, catalog, "techniques.disaggregation.hardware"),
+            model.architecture,
+            precision,
+            catalog,
+        )
     replicas = _replicas(scenario, split)
     engine = resolve_engine(scenario, model.architecture, accelerator, split, catalog)
     deployment = calc.Deployment(
@@ -61,6 +79,8 @@ def resolve(scenario: Scenario, catalog: Catalog) -> Resolved:
             workload.prefix_hit_rate,
             workload.slo_ttft_s,
             workload.slo_tpot_s,
+            workload.answer_shape,
+            workload.longest_answer,
         ),
         memory_basis=scenario.memory_basis,
         split=split,
@@ -70,6 +90,9 @@ def resolve(scenario: Scenario, catalog: Catalog) -> Resolved:
             scenario.observed.kv_tokens, scenario.observed.gpu_blocks, scenario.observed.max_concurrency
         ),
         calibration=catalog.calibration,
+        speculation=resolve_speculation(scenario, method, model.architecture, precision, draft),
+        prefill_pool=pool,
+        published_architecture=plain.architecture if plain is not model and plain is not None else None,
     )
     written_out = {
         "precision": scenario.precision.model_copy(
@@ -122,6 +145,18 @@ def _not_computed(scenario: Scenario) -> Iterator[Refusal]:
     if speculative is not None and speculative.draft is not None and scenario.model.mtp:
         message = "the model's own layers guess already (model.mtp); leave one of the two out."
         yield Refusal("techniques.speculative.draft", message)
+    workload, techniques = scenario.workload, scenario.techniques
+    if workload.shared_prefix_tokens > workload.prompt_tokens:
+        message = f"is more than the {workload.prompt_tokens:,} tokens of a prompt."
+        yield Refusal("workload.shared_prefix_tokens", message)
+    if workload.shared_prefix_tokens and techniques.reserved_tokens is not None:
+        message = "tokens are shared in pages; room that is reserved for one sequence holds no other's."
+        yield Refusal("workload.shared_prefix_tokens", message)
+    if workload.longest_answer is not None and workload.answer_shape is not Shape.EXPONENTIAL:
+        yield Refusal("workload.longest_answer", "cuts exponential lengths off; the others have a longest already.")
+    elif workload.longest_answer is not None and workload.longest_answer < workload.output_tokens:
+        message = f"is less than the {workload.output_tokens:,} tokens of an answer on average."
+        yield Refusal("workload.longest_answer", message)
 
 
 def split_of(scenario: Scenario) -> Split:
@@ -181,13 +216,17 @@ def _divided(architecture: Architecture, draft: Draft | None, scenario: Scenario
         raise ScenarioError(refusals)
 
 
-def _accelerator(scenario: Scenario, catalog: Catalog) -> Accelerator:
-    hardware = scenario.hardware
+def accelerator_of(hardware: Hardware | PoolHardware, catalog: Catalog, path: str) -> Accelerator:
+    """The accelerator that is named, or described.
+
+    Raises:
+        ScenarioError: it is unknown.
+    """
     if hardware.custom is not None:
         return custom_accelerator(hardware.custom)
     device = catalog.devices.get(hardware.id or "")
     if device is None:
-        raise ScenarioError([unknown("hardware.id", "accelerator", hardware.id or "", catalog.accelerators)])
+        raise ScenarioError([unknown(f"{path}.id", "accelerator", hardware.id or "", catalog.accelerators)])
     return device
 
 

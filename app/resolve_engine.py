@@ -89,6 +89,10 @@ def resolve_engine(
         stack="llama.cpp" if rules.id == "llama.cpp" else "server",
         pace=catalog.paces.pace(rules.id, asked.version),
         draft_tokens=speculative.draft_tokens if speculative else 0,
+        chunks_prefill=scenario.techniques.chunked_prefill,
+        is_static=scenario.techniques.static_batching,
+        reserved_tokens=scenario.techniques.reserved_tokens,
+        shared_tokens=scenario.workload.shared_prefix_tokens,
         given=Given(
             asked.total_memory_bytes,
             asked.weights_bytes,

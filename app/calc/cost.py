@@ -1,5 +1,6 @@
 """What a token costs in money and energy, at the throughput that is expected (at its ceiling where nothing is)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.calc.accelerator import Accelerator
@@ -28,11 +29,12 @@ def joules_per_token(power_w: Quantity, tokens_per_s: Quantity) -> Quantity:
     return power_w / tokens_per_s
 
 
-def cost(accelerator: Accelerator, tokens_per_s: float, gpus: int = 1) -> Cost | None:
-    """Cost of `tokens_per_s` output tokens a second on `gpus` cards; None where neither price nor power is known."""
-    one_price, one_power = accelerator.price_usd_per_hour, accelerator.tdp_w
-    price = None if one_price is None else one_price * gpus
-    power = None if one_power is None else one_power * gpus
+def cost(cards: Sequence[tuple[Accelerator, int]], tokens_per_s: float) -> Cost | None:
+    """Cost of `tokens_per_s` output tokens a second on so many of each card; None where neither price nor power is
+    known, and neither of the two where it is unknown of any card.
+    """
+    price = _sum([(accelerator.price_usd_per_hour, gpus) for accelerator, gpus in cards])
+    power = _sum([(accelerator.tdp_w, gpus) for accelerator, gpus in cards])
     if price is None and power is None:
         return None
     return Cost(
@@ -40,3 +42,12 @@ def cost(accelerator: Accelerator, tokens_per_s: float, gpus: int = 1) -> Cost |
         usd_per_hour=price,
         joules_per_output_token=None if power is None else float(joules_per_token(power, tokens_per_s)),
     )
+
+
+def _sum(parts: Sequence[tuple[float | None, int]]) -> float | None:
+    total = 0.0
+    for each, gpus in parts:
+        if each is None:
+            return None
+        total += each * gpus
+    return total

@@ -33,3 +33,18 @@ def _experts(architecture: Architecture, plan: WeightPlan) -> tuple[tuple[Weight
                 layout = plan.layout(weights.group) if narrow else plan.wide
                 found.append((weights, group.count * weights.params * layout.bytes_per_weight))
     return tuple(found)
+
+
+def coverage(architecture: Architecture, tokens: Quantity) -> Quantity:
+    """Share of a model's expert weights that so many tokens choose: 1 − (1 − k ÷ E)^B; 1 without experts.
+
+    Worked number: 8 of 128 experts: one token reads 6.25 %, four tokens 22.8 %.
+    """
+    read: Quantity = 0.0
+    held = 0.0
+    for group in architecture.layers:
+        for weights in layer_weights(group, architecture.hidden_size):
+            if weights.is_choice:
+                read = read + group.count * weights.params * weights.touched(tokens)
+                held += group.count * weights.params * weights.copies
+    return read / held if held else 1.0

@@ -1,6 +1,6 @@
 """What is evaluated: a model on an accelerator, in a precision, under an engine and a workload. Facts only, no ids."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from app.calc.accelerator import Accelerator, MemoryBasis
@@ -11,6 +11,9 @@ from app.calc.engines.parts import NOTHING_GIVEN, Draft, Given, Policy
 from app.calc.expected.calibration import Calibration
 from app.calc.layers.parts import WeightGroup
 from app.calc.split import ONE_GPU, Split
+from app.calc.techniques.lengths import Lengths, Shape
+from app.calc.techniques.pools import PrefillPool
+from app.calc.techniques.speculation import Speculation
 from app.calc.weight_plan import WeightPlan
 
 
@@ -28,7 +31,10 @@ class Engine:
     """The engine, its rules for memory, and its settings; what is `given` was measured and beats what is assumed.
 
     `max_model_len` None is the model's own limit. `max_num_seqs` is that of one data-parallel rank; None sets none.
-    `stack` and `pace` are the kernels and the scheduler that the calibration knows it by.
+    `stack` and `pace` are the kernels and the scheduler that the calibration knows it by. Prompts are prefilled in
+    steps of `step_tokens` where the engine `chunks_prefill`, else whole. A static batch starts together and ends with
+    its longest answer. `reserved_tokens` are set aside for each sequence, whatever it comes to, where the cache is not
+    paged; None pages it. `shared_tokens` of every prompt are the same, and kept once.
     """
 
     id: str
@@ -45,11 +51,19 @@ class Engine:
     given: Given = NOTHING_GIVEN
     stack: str = "server"
     pace: str = ""
+    chunks_prefill: bool = True
+    is_static: bool = False
+    reserved_tokens: int | None = None
+    shared_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Requests in tokens; `concurrency` None means as many as fit. The targets are seconds."""
+    """Requests in tokens; `concurrency` None means as many as fit. The targets are seconds.
+
+    Answers have `output_tokens` on average; `answer_shape` and `longest_answer` say how they are spread, which matters
+    to what reserves room for the longest, or waits for it.
+    """
 
     prompt_tokens: int
     output_tokens: int
@@ -57,6 +71,13 @@ class Workload:
     prefix_hit_rate: float = 0.0
     slo_ttft_s: float | None = None
     slo_tpot_s: float | None = None
+    answer_shape: Shape = Shape.FIXED
+    longest_answer: int | None = None
+
+    @property
+    def lengths(self) -> Lengths:
+        """How long answers are."""
+        return Lengths(self.answer_shape, float(self.output_tokens), self.longest_answer)
 
     @property
     def total_tokens(self) -> int:
@@ -95,7 +116,8 @@ NOTHING_OBSERVED = Observed()
 class Deployment:
     """Everything one evaluation reads: `replicas` of a model that is `split` over GPUs, all alike.
 
-    Without a `calibration` there are ceilings only.
+    Without a `calibration` there are ceilings only. With a `prefill_pool` these GPUs only decode.
+    `published_architecture` is the model as it was trained, where another attention was put into it.
     """
 
     architecture: Architecture
@@ -109,11 +131,52 @@ class Deployment:
     draft: Draft | None = None
     observed: Observed = NOTHING_OBSERVED
     calibration: Calibration | None = None
+    speculation: Speculation | None = None
+    prefill_pool: PrefillPool | None = None
+    published_architecture: Architecture | None = None
 
     @property
     def gpus(self) -> int:
-        """All GPUs: replicas × tensor × pipeline × data."""
+        """All GPUs: replicas × tensor × pipeline × data, and those of a prefill pool."""
+        return self.decode_gpus + (self.prefill_pool.gpus if self.prefill_pool else 0)
+
+    @property
+    def decode_gpus(self) -> int:
+        """All but those of a prefill pool."""
         return self.replicas * self.split.gpus
+
+    @property
+    def prompt_side(self) -> "Deployment":
+        """Where prompts are prefilled: an instance of the prefill pool, or a replica of this very deployment."""
+        return self if self.prefill_pool is None else _prompt_side(self, self.prefill_pool)
+
+    @property
+    def positions(self) -> int:
+        """Positions of each sequence in a decode step: one, and those that were guessed."""
+        return self.speculation.positions if self.speculation else 1
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Tokens that a decode step gives to each sequence, in expectation."""
+        return self.speculation.tokens_per_step if self.speculation else 1.0
+
+    @property
+    def shared_tokens(self) -> int:
+        """Tokens of the prompt that all sequences have in common and that stand in the cache once: whole blocks."""
+        engine = self.engine
+        block = max(1, engine.block_tokens)
+        return min(engine.shared_tokens, self.workload.prompt_tokens - 1) // block * block
+
+    def held(self, tokens: int) -> int:
+        """Tokens that a sequence of so many takes room for of its own: less what it shares with the others; or what is
+        reserved for it, where that is more.
+        """
+        return max(1, max(tokens, self.engine.reserved_tokens or 0) - self.shared_tokens)
+
+    @property
+    def held_tokens(self) -> int:
+        """The same for prompt and complete answer."""
+        return self.held(self.workload.total_tokens)
 
     @property
     def rank_architecture(self) -> Architecture:
@@ -164,6 +227,12 @@ class Deployment:
         compute = self.precision.compute
         narrow = self.precision.kv_cache.bits <= Dtype.FP8.bits and compute.bits == Dtype.FP8.bits
         return compute if narrow else self.wide_dtype
+
+
+def _prompt_side(deployment: Deployment, pool: PrefillPool) -> Deployment:
+    return replace(
+        deployment, accelerator=pool.accelerator, split=pool.split, replicas=pool.instances, prefill_pool=None
+    )
 
 
 @lru_cache(maxsize=256)

@@ -44,7 +44,7 @@ def _phases(deployment: Deployment, measures: Measures, expected: Expected) -> l
     prompt_terms = (*_operators(prompt), *_calls(prompt), *_links(prompt))
     if measures.prefill_s.mid is not None:
         formula = " + ".join(term.symbol for term in prompt_terms)
-        if deployment.split.pipeline > 1:
+        if deployment.prompt_side.split.pipeline > 1:
             formula = f"({formula}) × p"
             prompt_terms = (*prompt_terms, _pipelined(deployment, expected))
         if measures.prefill_s.mid > expected.alone_s:
@@ -119,7 +119,7 @@ def _floor(measures: Measures) -> Term:
 def _pipelined(deployment: Deployment, expected: Expected) -> Term:
     cached = deployment.workload.cached_prompt_tokens
     chunks = scalar(chunks_of(deployment, deployment.workload.prompt_tokens - cached, cached).count)
-    stages = deployment.split.pipeline
+    stages = deployment.prompt_side.split.pipeline
     share = f"(({chunks:,.0f} + {stages:,} − 1) ÷ ({chunks:,.0f} × {stages:,}))^0.6"
     label = f"chunks follow each other through {stages:,} stages: {share}"
     return Term("p", label, expected.alone_s / scalar(expected.prompt.alone.total_s), "")
@@ -140,49 +140,59 @@ def _serving(deployment: Deployment, measures: Measures, expected: Expected) -> 
             found.append(Explanation(f"serving.{key}.mid", label, formula, terms, value, unit, source))
 
     part = 0.0 if not others else wait / (others * marginal) if marginal else 0.0
+    pooled, each = deployment.prefill_pool is not None, deployment.tokens_per_step
+    waits = f"{_share(part)} of the prefills of {what}" if not pooled else "for a place in the prefill pool"
+    between = f"the rest of the prefills of {what}, spread over {n:,} tokens"
+    if pooled:
+        between = "prefills of other prompts: none, they are in the prefill pool"
     explain(
         "ttft_s",
         "Time to first token, expected",
-        "t_prefill + t_request + t_wait",
+        "t_prefill + t_link + t_request + t_wait" if pooled else "t_prefill + t_request + t_wait",
         (
             Term("t_prefill", "prefill of the prompt on an idle replica", expected.alone_s, "s"),
+            *((Term("t_link", "cache still on its way", expected.link_wait_s, "s"),) if pooled else ()),
             Term("t_request", "the host’s part of a request", scalar(expected.efficiency.request_s), "s"),
-            Term("t_wait", f"{_share(part)} of the prefills of {what}", wait, "s"),
+            Term("t_wait", waits, wait, "s"),
         ),
         served.ttft_s.mid,
         "s",
     )
     raised = (served.tpot_s.mid or 0.0) > scalar(stays.tpot_s)
+    step = "t_step" if each == 1 else "t_step ÷ a"
+    floor = _FLOOR if each == 1 else f"{_FLOOR} ÷ a"
     explain(
         "tpot_s",
         "Time per output token, expected",
-        f"max(t_step + t_others, {_FLOOR})" if raised else "t_step + t_others",
+        f"max({step} + t_others, {floor})" if raised else f"{step} + t_others",
         (
             *((_floor(measures),) if raised else ()),
             Term("t_step", "a decode step of all who run", scalar(expected.step.total_s), "s"),
-            Term("t_others", f"the rest of the prefills of {what}, spread over {n:,} tokens", interference, "s"),
+            *((Term("a", "tokens that a step gives, guesses accepted", each, "tokens"),) if each != 1 else ()),
+            Term("t_others", between, interference, "s"),
         ),
         served.tpot_s.mid,
         "s",
     )
-    residency = Term(
-        "T", "stay of a request among the others: first token, then n tokens", expected.serving.residency_s, "s"
-    )
+    stay = Term("T", "stay of a request among the others: first token, then n tokens", served.stay_s.best_known, "s")
+    turnover, static = stay, deployment.engine.is_static
+    if static:
+        turnover = Term("T_batch", "the batch, to the end of its longest answer", served.residency_s, "s")
     running = Term("B", "requests that run at a time", held.served_sequences, "")
     asked = deployment.workload.concurrency or held.served_sequences
     explain(
         "total_latency_s",
         "The whole answer, expected",
-        "T × max(1, C ÷ B)",
-        (residency, Term("C", "requests in the system", asked, ""), running),
+        "T + T_batch × max(0, C ÷ B − 1)" if static else "T × max(1, C ÷ B)",
+        (stay, *((turnover,) if static else ()), Term("C", "requests in the system", asked, ""), running),
         served.total_latency_s.mid,
         "s",
     )
     explain(
         "output_tokens_per_s",
         "Output tokens a second, expected",
-        "B × n ÷ T",
-        (running, tokens, residency),
+        "B × n ÷ T_batch" if static else "B × n ÷ T",
+        (running, tokens, turnover),
         served.output_tokens_per_s.mid,
         "tokens/s",
     )

@@ -1,6 +1,7 @@
 """The working of the memory numbers."""
 
 import re
+from dataclasses import replace
 
 from app.calc.architecture import Architecture
 from app.calc.deployment import Deployment
@@ -11,6 +12,7 @@ from app.calc.explanation import SYMBOL, Explanation, Term, Working
 from app.calc.kv_cache import cache_shape
 from app.calc.measure import Measures
 from app.calc.memory import printed_length
+from app.calc.notation import quantity
 from app.calc.parameters import count_parameters, weight_bytes
 
 _SHAPES = "Shapes of the model's tensors; notes on the model in the catalog"
@@ -89,7 +91,7 @@ def _weights(deployment: Deployment, measures: Measures) -> Explanation:
 
 
 def _kv_per_sequence(deployment: Deployment, measures: Measures) -> Explanation:
-    parts, terms = _rows(deployment, deployment.architecture, "")
+    parts, terms = _rows(deployment, deployment.architecture, "", deployment.workload.total_tokens)
     return Explanation(
         "memory.kv_bytes_per_sequence",
         "KV cache of one full-length sequence",
@@ -101,14 +103,9 @@ def _kv_per_sequence(deployment: Deployment, measures: Measures) -> Explanation:
     )
 
 
-def _rows(
-    deployment: Deployment, architecture: Architecture, where: str, ranks: int = 1
-) -> tuple[list[str], list[Term]]:
-    """What a sequence keeps of an architecture, or of one GPU's part of it: the summands, and their symbols.
-
-    The tokens are shared out among `ranks`.
-    """
-    kv_cache, tokens = deployment.precision.kv_cache, -(-deployment.workload.total_tokens // ranks)
+def _rows(deployment: Deployment, architecture: Architecture, where: str, tokens: int) -> tuple[list[str], list[Term]]:
+    """What a sequence of so many tokens keeps of an architecture, or of one GPU's part of it: summands and symbols."""
+    kv_cache = deployment.precision.kv_cache
     shape = cache_shape(architecture)
     parts: list[str] = []
     terms: list[Term] = []
@@ -189,12 +186,12 @@ _PARTS = (
 def _on_gpu(deployment: Deployment, measures: Measures) -> list[Explanation]:
     """What one GPU holds of a sequence, as its engine hands it out; of an ideal one the rows of the heads it has."""
     held = measures.memory
-    working = held.plan.explain_sequence(deployment.workload.total_tokens)
+    working = held.plan.explain_sequence(deployment.held_tokens)
     if working is None:
-        if deployment.split.gpus == 1:
+        if deployment.split.gpus == 1 and deployment.held_tokens == deployment.workload.total_tokens:
             return []
-        ranks = deployment.split.decode_context
-        parts, terms = _rows(deployment, held.tightest.rank.architecture, " on one GPU", ranks)
+        tokens = -(-deployment.held_tokens // deployment.split.decode_context)
+        parts, terms = _rows(deployment, held.tightest.rank.architecture, " on one GPU", tokens)
         working = Working(" + ".join(parts) or "0", tuple(terms))
     return [
         Explanation(
@@ -219,7 +216,8 @@ def _pool_tokens(deployment: Deployment, measures: Measures) -> Explanation:
 
 def _max_concurrency(deployment: Deployment, measures: Measures) -> Explanation:
     held, cap = measures.memory, deployment.engine.max_num_seqs
-    working = held.plan.explain_fitting(held.per_gpu.kv_pool_bytes, deployment.workload.total_tokens)
+    own = held.tightest.own_bytes(deployment, held.per_gpu.kv_pool_bytes)
+    working = _beside(held.plan.explain_fitting(own, deployment.held_tokens), held.shared_bytes)
     if held.tightest.reserved_bytes > held.per_gpu.kv_pool_bytes:
         label = "none: the slots' cache, allocated at the start, is more than the pool"
         working = Working("none", (Term("none", label, 0, ""),))
@@ -248,8 +246,14 @@ def _max_context(deployment: Deployment, measures: Measures) -> Explanation:
         terms: tuple[Term, ...] = (Term("c_model", "the model's own limit", held.max_context_tokens, "tokens"),)
         return Explanation(*where, "c_model", terms, held.max_context_tokens, "tokens", "Every layer has a window")
     rank = held.shortest
-    working = rank.plan.explain_longest(max(0.0, rank.pool.mid), held.rank_sequences)
-    return Explanation(*where, working.formula, working.terms, held.max_context_tokens, "tokens", _source(deployment))
+    own, shared = rank.own_bytes(deployment, rank.pool.mid), deployment.shared_tokens
+    working = _beside(rank.plan.explain_longest(own, held.rank_sequences), held.shared_bytes)
+    formula, terms = working.formula, working.terms
+    if shared and held.max_context_tokens:
+        formula, terms = f"{formula} + x", (*terms, Term("x", "tokens that all have in common", shared, "tokens"))
+    if deployment.engine.reserved_tokens is not None and not held.max_context_tokens:
+        formula, terms = "none", (Term("none", "what is reserved for one finds no room", 0, "tokens"),)
+    return Explanation(*where, formula, terms, held.max_context_tokens, "tokens", _source(deployment))
 
 
 def _needed(deployment: Deployment, measures: Measures) -> Explanation:
@@ -257,7 +261,10 @@ def _needed(deployment: Deployment, measures: Measures) -> Explanation:
     back: tuple[Term, ...] = (
         Term("H", "what the engine holds back beside weights and cache", rank.held_back_bytes, "B"),
     )
-    formula = "W + max(R, B × KV_gpu) + H" if rank.reserved_bytes else "W + B × KV_gpu + H"
+    cache = "B × KV_gpu + X" if held.shared_bytes else "B × KV_gpu"
+    formula = f"W + max(R, {cache}) + H" if rank.reserved_bytes else f"W + {cache} + H"
+    if held.shared_bytes:
+        back = (*back, Term("X", "cache of what all sequences have in common, once", held.shared_bytes, "B"))
     if rank.reserved_bytes:
         back = (*back, Term("R", "cache of all slots, allocated at the start", rank.reserved_bytes, "B"))
     return Explanation(
@@ -274,6 +281,14 @@ def _needed(deployment: Deployment, measures: Measures) -> Explanation:
         "B",
         _source(deployment),
     )
+
+
+def _beside(working: Working, shared_bytes: float) -> Working:
+    """The same where the pool is what is left of it beside what all sequences share."""
+    if not shared_bytes:
+        return working
+    label = f"cache pool, less {quantity(shared_bytes, 'B')} of what all have in common"
+    return Working(working.formula, tuple(replace(t, label=label) if t.symbol == "pool" else t for t in working.terms))
 
 
 def _source(deployment: Deployment) -> str:

@@ -1,10 +1,12 @@
 """The working of the ceilings: phases, what users see, and what it costs."""
 
+from app.calc.accelerator import Accelerator
 from app.calc.deployment import Deployment
 from app.calc.explanation import Explanation, Term
-from app.calc.measure import Measures
+from app.calc.measure import Measures, cards_of
 from app.calc.notation import quantity
 from app.calc.phase import OperatorCost, PhaseCost
+from app.calc.techniques.disaggregation import link_wait_s
 
 _ROOFLINE = "Roofline, operator by operator: Williams et al., CACM 52(4), 2009"
 _COUNTED = "Operators as counted in docs/ceilings.md: compulsory traffic, two FLOP a multiply-add"
@@ -68,15 +70,20 @@ def _intensity(name: str, cost: PhaseCost) -> Explanation:
 
 
 def _serving(deployment: Deployment, measures: Measures) -> list[Explanation]:
-    served, workload, stages = measures.serving, deployment.workload, deployment.split.pipeline
+    served, workload, stages = measures.serving, deployment.workload, deployment.prompt_side.split.pipeline
     ttft = Term("TTFT", "time to the first token", served.ttft_s.ceiling, "s")
     tpot = Term("TPOT", "time of each output token", served.tpot_s.ceiling, "s")
     answer = Term("n", "output tokens of one answer", workload.output_tokens, "tokens")
     batch = Term("B", "users at a time", measures.memory.running_sequences, "")
     latency = Term("T", "one whole answer", served.total_latency_s.ceiling, "s")
-    arithmetic = Term("C", "arithmetic of all their prefills and steps at the peak", served.batch_compute_s, "s")
+    arithmetic = Term("C", _whose_arithmetic(deployment), served.batch_compute_s, "s")
+    stay = Term("T", "one whole answer", served.stay_s.ceiling, "s")
+    if deployment.engine.is_static:
+        stay = Term("T", "the whole batch, to the end of its longest answer", served.stay_s.ceiling, "s")
     throughput = Term("R", "output tokens a second", served.output_tokens_per_s.ceiling, "tokens/s")
     total = Term("m", "prompt and output tokens of one answer", workload.total_tokens, "tokens")
+    each, pooled = deployment.tokens_per_step, deployment.prefill_pool is not None
+    link_wait = link_wait_s(deployment, measures.prefill.ceiling_s / stages)
 
     def explain(
         key: str, label: str, formula: str, terms: tuple[Term, ...], value: float, unit: str, source: str
@@ -87,10 +94,11 @@ def _serving(deployment: Deployment, measures: Measures) -> list[Explanation]:
         explain(
             "ttft_s",
             "Time to first token (TTFT)",
-            "t_prefill" if stages == 1 else "t_prefill ÷ s",
+            ("t_prefill" if stages == 1 else "t_prefill ÷ s") + (" + t_link" if pooled else ""),
             (
                 Term("t_prefill", "prefill of the prompt on an idle card", measures.prefill.ceiling_s, "s"),
                 *((Term("s", "pipeline stages, at work on different chunks", stages, ""),) if stages > 1 else ()),
+                *((Term("t_link", "cache still on its way when the prefill ends", link_wait, "s"),) if pooled else ()),
             ),
             served.ttft_s.ceiling,
             "s",
@@ -99,11 +107,12 @@ def _serving(deployment: Deployment, measures: Measures) -> list[Explanation]:
         explain(
             "tpot_s",
             "Time per output token (TPOT)",
-            "t_step",
+            "t_step" if each == 1 else "t_step ÷ a",
             (
                 Term(
                     "t_step", "a decode step of all users, half-way through the answers", measures.decode.ceiling_s, "s"
                 ),
+                *((Term("a", "tokens that a step gives, guesses accepted", each, "tokens"),) if each != 1 else ()),
             ),
             served.tpot_s.ceiling,
             "s",
@@ -131,7 +140,7 @@ def _serving(deployment: Deployment, measures: Measures) -> list[Explanation]:
             "output_tokens_per_s",
             "Output tokens a second, prefill included",
             "B × n ÷ max(T, C)",
-            (batch, answer, latency, arithmetic),
+            (batch, answer, stay, arithmetic),
             served.output_tokens_per_s.ceiling,
             "tokens/s",
             _LITTLE,
@@ -157,37 +166,60 @@ def _serving(deployment: Deployment, measures: Measures) -> list[Explanation]:
     ]
 
 
+def _whose_arithmetic(deployment: Deployment) -> str:
+    pool = deployment.prefill_pool
+    if pool is None:
+        return "arithmetic of all their prefills and steps at the peak"
+    return "arithmetic of all their steps at the peak, or the time that the prefill pool needs for them all"
+
+
 def _cost(deployment: Deployment, measures: Measures) -> list[Explanation]:
-    cost, accelerator, found = measures.cost, deployment.accelerator, []
+    cost, found = measures.cost, []
     rate = measures.serving.output_tokens_per_s
     level, at = ("ceiling", ", at best") if rate.mid is None else ("expected", ", expected")
     throughput = Term("R", f"output tokens a second, {level}", rate.best_known, "tokens/s")
     if cost is None:
         return []
-    n = deployment.gpus
-    gpus, times = ((), "") if n == 1 else ((Term("g", "GPUs", n, ""),), "g × ")
-    if cost.usd_per_million_output_tokens is not None and accelerator.price_usd_per_hour is not None:
+    cards = cards_of(deployment)
+    if cost.usd_per_million_output_tokens is not None:
+        price, terms = _summed("p", "price of an hour of", "$", [(c, c.price_usd_per_hour, n) for c, n in cards])
         found.append(
             Explanation(
                 "cost.usd_per_million_output_tokens",
                 f"Price of a million output tokens{at}",
-                f"{times}p ÷ (R × 3600) × 1000000",
-                (*gpus, Term("p", "price of an hour of one card", accelerator.price_usd_per_hour, "$"), throughput),
+                f"{price} ÷ (R × 3600) × 1000000",
+                (*terms, throughput),
                 cost.usd_per_million_output_tokens,
                 "$",
                 "Price of the catalog or the scenario",
             )
         )
-    if cost.joules_per_output_token is not None and accelerator.tdp_w is not None:
+    if cost.joules_per_output_token is not None:
+        power, terms = _summed("P", "rated power (TDP) of", "W", [(c, c.tdp_w, n) for c, n in cards])
         found.append(
             Explanation(
                 "cost.joules_per_output_token",
                 f"Energy of an output token{at}",
-                f"{times}P ÷ R",
-                (*gpus, Term("P", "rated power of the card (TDP)", accelerator.tdp_w, "W"), throughput),
+                f"{power} ÷ R",
+                (*terms, throughput),
                 cost.joules_per_output_token,
                 "J",
                 "Rated power of the catalog or the scenario",
             )
         )
     return found
+
+
+def _summed(
+    symbol: str, what: str, unit: str, parts: list[tuple[Accelerator, float | None, int]]
+) -> tuple[str, tuple[Term, ...]]:
+    """Cards times what each has; with brackets where there are several kinds."""
+    formulas, terms = [], []
+    for place, (card, each, n) in enumerate(parts, 1):
+        mark = f"_{place}" if len(parts) > 1 else ""
+        name = card.name if mark else "one card"
+        formulas.append(f"g{mark} × {symbol}{mark}" if n > 1 or mark else f"{symbol}{mark}")
+        if n > 1 or mark:
+            terms.append(Term(f"g{mark}", f"GPUs, {card.name}" if mark else "GPUs", n, ""))
+        terms.append(Term(f"{symbol}{mark}", f"{what} {name}", each or 0.0, unit))
+    return (f"({' + '.join(formulas)})" if len(parts) > 1 else formulas[0]), tuple(terms)

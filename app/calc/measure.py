@@ -2,13 +2,17 @@
 
 from dataclasses import dataclass, replace
 
+from app.calc.accelerator import Accelerator
 from app.calc.cost import Cost, cost
 from app.calc.deployment import Deployment
+from app.calc.engines.parts import NOTHING_GIVEN
 from app.calc.expected.answer import Ceilings, Crowd, Expected, expect
 from app.calc.memory import Memory, memory
-from app.calc.operators import decode_operators, prefill_operators
+from app.calc.operators import Operator, decode_operators, prefill_operators
 from app.calc.phase import PhaseCost, phase_cost
-from app.calc.serving import Estimate, Serving, serving
+from app.calc.serving import Estimate, PromptSide, Serving, serving
+from app.calc.techniques.disaggregation import link_wait_s, sent_bytes
+from app.calc.techniques.pools import pool_rates
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +20,8 @@ class Measures:
     """Memory, the two phases, what users see, and what it costs.
 
     `prefill` and `decode` are ceilings, operator by operator; `prefill_s`, `decode_s` and `serving` have what is
-    expected beside them, as far as the deployment is calibrated.
+    expected beside them, as far as the deployment is calibrated. `prompt_compute_s` is the arithmetic
+    of a prompt while every data-parallel rank has one; `prefill_memory` that of a prefill pool.
     """
 
     memory: Memory
@@ -27,6 +32,8 @@ class Measures:
     serving: Serving
     cost: Cost | None
     expected: Expected | None
+    prompt_compute_s: float
+    prefill_memory: Memory | None = None
 
 
 def measure(deployment: Deployment) -> Measures:
@@ -39,15 +46,11 @@ def measure(deployment: Deployment) -> Measures:
     workload, accelerator = deployment.workload, deployment.accelerator
     held = memory(deployment)
     running = held.running_sequences
-    batch, cached = replica_batch(deployment, running), workload.cached_prompt_tokens
-    new = workload.prompt_tokens - cached
-    prompt_operators = prefill_operators(deployment, new, cached)
+    batch = replica_batch(deployment, running)
+    prompt_operators, prompts = _prompt_side(deployment, batch)
     step_operators = decode_operators(deployment, batch, workload.mid_answer_tokens)
-    prefill, decode = phase_cost(prompt_operators, accelerator), phase_cost(step_operators, accelerator)
-    busy = prefill
-    if deployment.split.data > 1:  # every rank prefills, and the experts work for all of them
-        busy = phase_cost(prefill_operators(deployment, new, cached, min(batch, deployment.split.data)), accelerator)
-    ceilings = serving(deployment, running, batch, prefill, decode, busy.compute_s)
+    prefill, decode = prompts.prefill, phase_cost(step_operators, accelerator)
+    ceilings = serving(deployment, running, batch, prompts, decode)
     expected = None
     if deployment.calibration is not None:
         found = Ceilings(prefill, decode, decode, ceilings, prompt_operators, step_operators)
@@ -60,9 +63,47 @@ def measure(deployment: Deployment) -> Measures:
         prefill_s=expected.prefill if expected else Estimate(prefill.ceiling_s),
         decode_s=expected.decode if expected else Estimate(decode.ceiling_s),
         serving=served,
-        cost=cost(accelerator, served.output_tokens_per_s.best_known, deployment.gpus),
+        cost=cost(cards_of(deployment), served.output_tokens_per_s.best_known),
         expected=expected,
+        prompt_compute_s=prompts.compute_s,
+        prefill_memory=prefill_memory(deployment),
     )
+
+
+def _prompt_side(deployment: Deployment, batch: int) -> tuple[list[Operator], PromptSide]:
+    """The operators of one prompt where it is prefilled, and what that costs at least."""
+    side, pool, workload = deployment.prompt_side, deployment.prefill_pool, deployment.workload
+    cached = workload.cached_prompt_tokens
+    new = workload.prompt_tokens - cached
+    operators = prefill_operators(side, new, cached)
+    alone = phase_cost(operators, side.accelerator)
+    busy, data = alone, side.split.data
+    if data > 1:  # every rank prefills, and the experts work for all of them
+        ranks = data if pool else min(batch, data)
+        busy = phase_cost(prefill_operators(side, new, cached, ranks), side.accelerator)
+    if pool is None:
+        return operators, PromptSide(alone, busy.compute_s)
+    sent = sent_bytes(deployment)
+    wait = link_wait_s(deployment, alone.ceiling_s / side.split.pipeline)
+    rates = pool_rates(pool, busy.compute_s / side.split.pipeline, sent)
+    return operators, PromptSide(alone, busy.compute_s, wait, rates.per_s)
+
+
+def cards_of(deployment: Deployment) -> list[tuple[Accelerator, int]]:
+    """Each kind of card and how many there are of it."""
+    cards = [(deployment.accelerator, deployment.decode_gpus)]
+    pool = deployment.prefill_pool
+    return [*cards, (pool.accelerator, pool.gpus)] if pool else cards
+
+
+def prefill_memory(deployment: Deployment) -> Memory | None:
+    """What an instance of a prefill pool holds: one prompt at a time for each rank; None where there is no pool."""
+    if deployment.prefill_pool is None:
+        return None
+    workload = replace(deployment.workload, output_tokens=1, concurrency=None)
+    # What was measured was measured on the cards that decode.
+    engine = replace(deployment.engine, given=NOTHING_GIVEN)
+    return memory(replace(deployment.prompt_side, workload=workload, engine=engine))
 
 
 def _expected(deployment: Deployment, held: Memory, ceilings: Ceilings) -> Expected | None:

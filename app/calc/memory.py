@@ -35,11 +35,11 @@ class Memory:
     """What the cards hold. Concurrency and context are whole numbers.
 
     `kv_bytes_…` are those of the whole model, each head's cache once, with its states; `gpu_bytes_per_sequence` is what
-    the tightest GPU takes for one, copies and rounding included. `kv_pool_tokens` are those that the engine's log
-    prints, of one data-parallel rank; the stage that has fewest (`printing`) decides. `max_concurrency` is of the whole
-    deployment, at the full length. Of the running sequences `served_sequences` find room at a time, the others wait;
-    where not one does, all are timed as if they did. `max_context_tokens` is the length that each of the running
-    sequences could reach, by memory alone.
+    the tightest GPU takes for one of its own, copies and rounding included, and `shared_bytes` what all have in common.
+    `kv_pool_tokens` are those that the engine's log prints, of one data-parallel rank; the stage that has fewest
+    (`printing`) decides. `max_concurrency` is of the whole deployment, at the full length. Of the running sequences
+    `served_sequences` find room at a time, the others wait; where not one does, all are timed
+    as if they did. `max_context_tokens` is the length that each of the running sequences could reach, by memory alone.
     """
 
     per_gpu: PerGpuMemory
@@ -64,6 +64,7 @@ class Memory:
     replica_sequences: int
     rank_sequences: int
     needed_bytes: float
+    shared_bytes: float
     log_lines: tuple[LogLine, ...]
 
     @property
@@ -80,6 +81,11 @@ class Memory:
     def allocates_what_is_asked(self) -> bool:
         """True for an engine without a share, which allocates its cache for the slots it is told."""
         return any(line.id == "context" for line in self.log_lines)
+
+    @property
+    def cache_bytes(self) -> float:
+        """Cache that the running sequences take on the tightest GPU, complete answers and all."""
+        return self.rank_sequences * self.gpu_bytes_per_sequence + self.shared_bytes
 
     @property
     def refuses_to_start(self) -> bool:
@@ -101,7 +107,7 @@ def memory(deployment: Deployment) -> Memory:
     def fitting(rank: RankMemory, pool_bytes: float) -> int:
         if rank.reserved_bytes > max(0.0, pool_bytes):
             return 0  # it does not start
-        found = rank.plan.fitting(max(0.0, pool_bytes), tokens)
+        found = rank.fitting(deployment, pool_bytes, tokens)
         return found if engine.max_num_seqs is None else min(found, engine.max_num_seqs)
 
     tightest = min(ranks, key=lambda rank: (fitting(rank, rank.pool.mid), rank.pool.mid))
@@ -116,11 +122,11 @@ def memory(deployment: Deployment) -> Memory:
     running = _running_sequences(deployment, most[1])
     in_replica = -(-running // deployment.replicas)
     on_gpu = -(-in_replica // deployment.split.data)
-    longest = [(rank.plan.longest(max(0.0, rank.pool.mid), on_gpu), rank) for rank in ranks]
+    longest = [(rank.longest(deployment, rank.pool.mid, on_gpu), rank) for rank in ranks]
     bounded = [(limit, rank) for limit, rank in longest if limit is not None]
     context, shortest = min(bounded, key=lambda pair: pair[0], default=(None, tightest))
     per_sequence = scalar(kv_bytes_per_sequence(deployment.architecture, tokens, kv_cache))
-    one = tightest.plan.sequence_bytes(tokens)
+    one = tightest.plan.sequence_bytes(deployment.held_tokens)
     return Memory(
         per_gpu=_parts(tightest),
         ranks=ranks,
@@ -144,7 +150,8 @@ def memory(deployment: Deployment) -> Memory:
         served_sequences=min(running, most[1]) or running,
         replica_sequences=in_replica,
         rank_sequences=on_gpu,
-        needed_bytes=tightest.needed_bytes(on_gpu, tokens),
+        needed_bytes=tightest.needed_bytes(deployment, on_gpu),
+        shared_bytes=tightest.shared_bytes(deployment),
         log_lines=engine.policy.log_lines(printing.rank, max(0.0, printing.pool.mid)),
     )
 

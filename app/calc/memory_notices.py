@@ -92,7 +92,10 @@ def _outside(deployment: Deployment, measures: Measures) -> list[Notice]:
 
 
 def _speculation(deployment: Deployment) -> list[Notice]:
-    if not deployment.engine.draft_tokens:
+    if not deployment.engine.draft_tokens or deployment.speculation is not None:
         return []
-    message = "Speculative decoding is counted in memory; the times are those of decoding one token after the other."
+    message = (
+        "Speculative decoding is counted in memory alone: without an acceptance rate or length nobody knows how many "
+        "guesses are taken, and the times are those of decoding one token after the other."
+    )
     return [Notice("speculation_not_timed", message)]

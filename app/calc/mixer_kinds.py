@@ -14,6 +14,9 @@ from app.calc.layers.experts import Experts
 from app.calc.layers.grouped_attention import GroupedAttention
 from app.calc.layers.latent_attention import LatentAttention
 from app.calc.layers.parts import Mixer
+from app.calc.layers.selected_attention import SelectedAttention
+from app.calc.layers.span import Window
+from app.calc.layers.spanned_latent_attention import SpannedLatentAttention
 from app.calc.layers.sparse_latent_attention import SparseLatentAttention
 
 
@@ -51,10 +54,12 @@ def mixer_kind(mixer: Mixer | None) -> MixerKind:
     """The sort of one layer's mixer; a window-only layer of compressed attention is a window."""
     if mixer is None:
         return MixerKind.NONE
-    if isinstance(mixer, (SparseLatentAttention, BlockSparseAttention)):
+    if isinstance(mixer, (SparseLatentAttention, BlockSparseAttention, SelectedAttention)):
         return MixerKind.SPARSE
     if isinstance(mixer, LatentAttention):
         return MixerKind.LATENT
+    if isinstance(mixer, SpannedLatentAttention):
+        return MixerKind.WINDOW if isinstance(mixer.span, Window) else MixerKind.CHUNK
     if isinstance(mixer, CompressedAttention):
         return MixerKind.WINDOW if mixer.compression is None else MixerKind.COMPRESSED
     if isinstance(mixer, GroupedAttention):

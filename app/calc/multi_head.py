@@ -16,6 +16,8 @@ from app.calc.layers.grouped_attention import GroupedAttention
 from app.calc.layers.latent_attention import LatentAttention
 from app.calc.layers.parallel_mamba2 import ParallelMamba2
 from app.calc.layers.parts import Mixer
+from app.calc.layers.selected_attention import SelectedAttention
+from app.calc.layers.spanned_latent_attention import SpannedLatentAttention
 from app.calc.layers.sparse_latent_attention import SparseLatentAttention
 
 
@@ -43,9 +45,9 @@ def multi_head_bytes_per_sequence(
 
 def _key_and_value(mixer: Mixer | None) -> int | None:
     """Keys and values of all query heads of one layer and token; None for a recurrence."""
-    if isinstance(mixer, (BlockSparseAttention, ParallelMamba2)):
+    if isinstance(mixer, (BlockSparseAttention, ParallelMamba2, SelectedAttention)):
         mixer = mixer.attention
-    if isinstance(mixer, SparseLatentAttention):
+    if isinstance(mixer, (SparseLatentAttention, SpannedLatentAttention)):
         mixer = mixer.latent
     if isinstance(mixer, GroupedAttention):
         return mixer.query_width + mixer.output_width

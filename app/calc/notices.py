@@ -6,6 +6,7 @@ from app.calc.measure import Measures
 from app.calc.memory_notices import memory_notices
 from app.calc.notation import quantity
 from app.calc.notice import Notice
+from app.calc.technique_notices import technique_notices
 
 
 def notices(deployment: Deployment, measures: Measures) -> tuple[Notice, ...]:
@@ -17,7 +18,7 @@ def notices(deployment: Deployment, measures: Measures) -> tuple[Notice, ...]:
         *_targets(deployment, measures),
         *_expected(deployment, measures),
     ]
-    return (*found, *memory_notices(deployment, measures))
+    return (*found, *technique_notices(deployment, measures), *memory_notices(deployment, measures))
 
 
 def _context(deployment: Deployment) -> list[Notice]:

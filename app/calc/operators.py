@@ -7,7 +7,7 @@ softmax, activation functions, rotary and residual additions. That makes the res
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
@@ -25,6 +25,8 @@ from app.calc.layers.parts import (
     Weights,
 )
 from app.calc.parameters import final_norm_params, head_params, layer_weights
+from app.calc.rank_memory import draft_split
+from app.calc.techniques.speculation import Speculation
 from app.calc.weight_plan import WeightPlan
 
 _DtypeOf: TypeAlias = Callable[[Weights, LayerGroup], Dtype]
@@ -35,7 +37,7 @@ class Operator:
     """All layers of one group together: FLOPs, bytes of memory, the type whose peak applies, bytes over the link.
 
     `calls` is how often it runs in a pass, once for each layer of the group; `stored` is the type its matrices, or the
-    cache that it reads, are stored in.
+    cache that it reads, are stored in. `is_drafting`: it guesses, for the model to check.
     """
 
     name: OperatorName
@@ -45,13 +47,15 @@ class Operator:
     link_bytes: Quantity = 0.0
     calls: int = 1
     stored: Dtype = Dtype.BF16
+    is_drafting: bool = False
 
 
 def decode_operators(deployment: Deployment, batch: Quantity, context_tokens: Quantity) -> list[Operator]:
     """Operators, on one GPU, of one decode step of a replica's `batch` sequences that each hold `context_tokens`.
 
     Data-parallel ranks share the sequences out, and pipeline stages work on as many parts of them at a time, each part
-    passing all stages: the GPUs of the stages are counted one after the other.
+    passing all stages: the GPUs of the stages are counted one after the other. Where tokens are guessed, the drafter's
+    passes come first, one after the other, and the model then works on all guesses at a time.
 
     Args:
         deployment: model, card, precision and split; its workload is not read.
@@ -63,8 +67,9 @@ def decode_operators(deployment: Deployment, batch: Quantity, context_tokens: Qu
     split = deployment.split
     on_rank = maximum(1.0, batch / split.data) if split.data > 1 else batch
     part = maximum(1.0, on_rank / split.pipeline) if split.pipeline > 1 else on_rank
-    run = Run(part, 1.0, context_tokens - 1.0, is_decode=True, ranks_together=batch / on_rank)
-    return _operators(deployment, run, part)
+    positions = float(deployment.positions)
+    run = Run(part, positions, context_tokens - 1.0, is_decode=True, ranks_together=batch / on_rank)
+    return _operators(deployment, run, part * positions) + draft_steps(deployment, run, context_tokens)
 
 
 def prefill_operators(
@@ -81,7 +86,56 @@ def prefill_operators(
     matrices = deployment.matrix_dtype(deployment.precision.weights.layout(WeightGroup.ATTENTION))
     peak = deployment.accelerator.peak
     speedup = peak(matrices) / peak(deployment.attention_dtype)
-    return _operators(deployment, Run(1.0, new_tokens, cached_tokens, False, speedup, ranks_together), 1.0)
+    run = Run(1.0, new_tokens, cached_tokens, False, speedup, ranks_together)
+    return _operators(deployment, run, 1.0) + draft_prefill(deployment, run)
+
+
+def draft_steps(deployment: Deployment, run: Run, context_tokens: Quantity) -> list[Operator]:
+    """The drafter's k passes before a step (`run`) checks them; nothing where guessing costs no GPU time."""
+    speculation = deployment.speculation
+    if speculation is None or speculation.drafter is None:
+        return []
+    sequences = run.sequences * run.ranks_together if speculation.is_by_own_layers else run.sequences
+    once = decode_operators(drafting_deployment(deployment, speculation), sequences, context_tokens)
+    return [_repeated(operator, speculation.draft_tokens) for operator in once]
+
+
+def draft_prefill(deployment: Deployment, run: Run) -> list[Operator]:
+    """The drafter's own prefill of the prompt of a `run`: it guesses from a cache of its own."""
+    speculation = deployment.speculation
+    if speculation is None or speculation.drafter is None:
+        return []
+    ranks = run.ranks_together if speculation.is_by_own_layers else 1.0
+    drafting = drafting_deployment(deployment, speculation)
+    once = prefill_operators(drafting, run.new_tokens, run.cached_tokens, ranks)
+    return [_repeated(operator, 1) for operator in once]
+
+
+def drafting_deployment(deployment: Deployment, speculation: Speculation) -> Deployment:
+    """The drafter on the GPUs of the last stage. The model's own layers are split as the others are; a model or a head
+    beside it among the tensor ranks, or whole on each where it does not divide.
+    """
+    drafter, split = speculation.drafter, replace(deployment.split, pipeline=1)
+    assert drafter is not None  # noqa: S101  # whoever asks has looked
+    if not speculation.is_by_own_layers:
+        split = draft_split(drafter.architecture, deployment.split.tensor)
+    precision = replace(deployment.precision, weights=drafter.weights)
+    return replace(
+        deployment, architecture=drafter.architecture, precision=precision, split=split, draft=None, speculation=None
+    )
+
+
+def _repeated(operator: Operator, times: int) -> Operator:
+    return Operator(
+        operator.name,
+        times * operator.flops,
+        times * operator.bytes,
+        operator.dtype,
+        times * operator.link_bytes,
+        times * operator.calls,
+        operator.stored,
+        is_drafting=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)

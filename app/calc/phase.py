@@ -98,7 +98,8 @@ def phase_cost(operators: list[Operator], accelerator: Accelerator) -> PhaseCost
         took = max(compute, transfer) + (scalar(link_s(linked, accelerator)) if linked else 0.0)
         if compute > transfer:
             compute_bound_s += took
-        row = rows.setdefault(op.name, [0.0] * 5)  # another group of layers may have it too, or the last norm
+        name = OperatorName.DRAFT if op.is_drafting and op.name is not OperatorName.ALL_REDUCE else op.name
+        row = rows.setdefault(name, [0.0] * 5)  # another group of layers may have it too, or the last norm
         for column, value in enumerate((flops, moved, took, compute, linked)):
             row[column] += value
     costs = [_operator_cost(name, rows[name], bandwidth) for name in OperatorName if name in rows]

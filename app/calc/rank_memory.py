@@ -1,11 +1,13 @@
 """One GPU of each pipeline stage, divided by the engine's policy."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from app.calc.architecture import Architecture
 from app.calc.deployment import Deployment
 from app.calc.engines.parts import CachePlan, Draft, Interval, Overhead, Part, Rank, Settings
 from app.calc.parameters import count_parameters, weight_bytes
-from app.calc.split import Split, SplitError
+from app.calc.split import ONE_GPU, Split, SplitError
 from app.calc.stages import stage_architectures
 
 DRIVER_EVIDENCE = "What the driver reports less what start-up logs say the engine sees."
@@ -46,9 +48,35 @@ class RankMemory:
         """True where the part comes out of the engine's share."""
         return any(o.is_charged for o in self.overheads if o.part is part)
 
-    def needed_bytes(self, sequences: int, tokens: int) -> float:
+    def shared_bytes(self, deployment: Deployment) -> float:
+        """Cache of the tokens that all sequences have in common, once."""
+        shared = deployment.shared_tokens
+        return self.plan.sequence_bytes(shared) if shared else 0.0
+
+    def own_bytes(self, deployment: Deployment, pool_bytes: float) -> float:
+        """What is left of a pool beside what all sequences share."""
+        return max(0.0, pool_bytes - self.shared_bytes(deployment))
+
+    def fitting(self, deployment: Deployment, pool_bytes: float, tokens: int) -> int:
+        """Sequences of so many tokens that a pool holds at a time, each with what it takes room for of its own."""
+        return self.plan.fitting(self.own_bytes(deployment, pool_bytes), deployment.held(tokens))
+
+    def longest(self, deployment: Deployment, pool_bytes: float, sequences: int) -> int | None:
+        """The length that each of so many sequences can reach in a pool; None where memory sets no limit.
+
+        Where room is reserved for a length, no sequence outgrows it, and none runs where there is less.
+        """
+        found = self.plan.longest(self.own_bytes(deployment, pool_bytes), sequences)
+        if found is None:
+            return None
+        reserved = deployment.engine.reserved_tokens
+        reached = found + deployment.shared_tokens if found else 0
+        return reached if reserved is None or reached >= reserved else 0
+
+    def needed_bytes(self, deployment: Deployment, sequences: int) -> float:
         """Of the share: what is held back, the weights, and the cache of so many sequences at full length."""
-        cache = max(self.reserved_bytes, sequences * self.plan.sequence_bytes(tokens))
+        own = sequences * self.plan.sequence_bytes(deployment.held_tokens)
+        cache = max(self.reserved_bytes, own + self.shared_bytes(deployment))
         return self.held_back_bytes + self.weights.mid + cache
 
 
@@ -80,12 +108,20 @@ def rank_memories(deployment: Deployment) -> tuple[RankMemory, ...]:
     return tuple(ranks)
 
 
-def _draft_part(draft: Draft, ranks: int) -> Draft:
-    """A draft is split as the model's layers are, among the tensor ranks; one that does not divide is whole on each."""
+@lru_cache(maxsize=256)
+def draft_split(drafter: Architecture, ranks: int) -> Split:
+    """How what guesses is split: as the model's layers are, among the tensor ranks; whole on each where it does not
+    divide.
+    """
     try:
-        return replace(draft, architecture=draft.architecture.split(Split(ranks)))
+        drafter.split(Split(ranks))
     except SplitError:
-        return draft
+        return ONE_GPU
+    return Split(ranks)
+
+
+def _draft_part(draft: Draft, ranks: int) -> Draft:
+    return replace(draft, architecture=draft.architecture.split(draft_split(draft.architecture, ranks)))
 
 
 def _settings(deployment: Deployment) -> Settings:

@@ -28,7 +28,8 @@ class Serving:
     """Seconds and tokens a second. Whole deployment, unless the name says a user.
 
     `tpot_s` is the time between tokens once they flow; `tpot_inclusive_s` the whole answer, first token and all,
-    divided by its tokens: benchmarks report either under the same name.
+    divided by its tokens: benchmarks report either under the same name. `residency_s` is how long a full batch occupies
+    its GPUs, `stay_s` what it comes to where answers wait for nothing but the longest of a static batch.
     """
 
     ttft_s: Estimate
@@ -40,6 +41,7 @@ class Serving:
     total_tokens_per_s: Estimate
     residency_s: float
     batch_compute_s: float
+    stay_s: Estimate
 
 
 def residency_s(latency_s: Quantity, batch_compute_s: Quantity) -> Quantity:
@@ -56,32 +58,58 @@ def output_tokens_per_s(batch: Quantity, output_tokens: Quantity, residency: Qua
     return batch * output_tokens / residency
 
 
-def serving(
-    deployment: Deployment, running: int, batch: int, prefill: PhaseCost, decode: PhaseCost, prefill_compute_s: float
-) -> Serving:
+def occupied_tokens(deployment: Deployment, batch: float) -> float:
+    """Tokens for which a place of a batch is taken: those of an answer; in a static batch those of the longest one."""
+    workload, split = deployment.workload, deployment.split
+    if not deployment.engine.is_static:
+        return float(workload.output_tokens)
+    return workload.lengths.longest_of(max(1, round(batch / split.data)))
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSide:
+    """What happens before the first token: `prefill` of one prompt, and the arithmetic of one while every data-parallel
+    rank has one; of a prefill pool the wait for the cache, and the requests a second that it gives.
+    """
+
+    prefill: PhaseCost
+    compute_s: float
+    link_wait_s: float = 0.0
+    rate_per_s: float | None = None
+
+
+def serving(deployment: Deployment, running: int, batch: int, prompts: PromptSide, decode: PhaseCost) -> Serving:
     """The six figures at their ceilings, for `running` sequences at a time, `batch` of them on a replica.
 
     Stages of a pipeline may all work on one prompt at a time, on different chunks of it: the first token is then there
-    after one stage's share of the prefill, which nothing beats. A decoded token has to pass all of them.
-    `prefill_compute_s` is the arithmetic of a prefill while every data-parallel rank has one.
+    after one stage's share of the prefill, which nothing beats. A decoded token has to pass all of them. A step that
+    checks guesses gives several tokens, and takes as much less for each.
     """
     workload, split = deployment.workload, deployment.split
     tokens, stages = workload.output_tokens, split.pipeline
-    ttft = prefill.ceiling_s / stages
-    latency = scalar(total_latency_s(ttft, decode.ceiling_s, tokens))
+    ttft = prompts.prefill.ceiling_s / deployment.prompt_side.split.pipeline + prompts.link_wait_s
+    tpot = decode.ceiling_s / deployment.tokens_per_step
+    latency = scalar(total_latency_s(ttft, tpot, tokens))
+    occupied = occupied_tokens(deployment, batch)
+    stay = scalar(total_latency_s(ttft, tpot, occupied))
     on_rank = max(1.0, batch / split.data)
     passes = min(1.0, on_rank / stages)  # fewer sequences than stages leave some of them idle
-    batch_compute = on_rank * prefill_compute_s / stages + tokens * passes * decode.compute_s
-    residency = scalar(residency_s(latency, batch_compute))
+    batch_compute = occupied / deployment.tokens_per_step * passes * decode.compute_s
+    if prompts.rate_per_s is None:
+        batch_compute += on_rank * prompts.compute_s / stages
+    else:  # the pool cannot give more than this, however idle the others are
+        batch_compute = max(batch_compute, running / prompts.rate_per_s)
+    residency = scalar(residency_s(stay, batch_compute))
     throughput = scalar(output_tokens_per_s(running, tokens, residency))
     return Serving(
         ttft_s=Estimate(ttft),
-        tpot_s=Estimate(decode.ceiling_s),
+        tpot_s=Estimate(tpot),
         tpot_inclusive_s=Estimate(latency / tokens),
         total_latency_s=Estimate(latency),
         output_tokens_per_s=Estimate(throughput),
-        output_tokens_per_s_per_user=Estimate(1 / decode.ceiling_s),
+        output_tokens_per_s_per_user=Estimate(1 / tpot),
         total_tokens_per_s=Estimate(throughput * workload.total_tokens / tokens),
         residency_s=residency,
         batch_compute_s=batch_compute,
+        stay_s=Estimate(stay),
     )

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.calc.deployment import Deployment
-from app.calc.expected.queue import stay
-from app.calc.expected.timing import alone_s, efficiency_of, on_rank, prompt_time, step_time
+from app.calc.expected.timing import efficiency_of, prompts_of, request_stay, step_time
 from app.calc.kv_cache import kv_bytes_per_sequence
 from app.calc.operators import decode_operators
 from app.calc.phase import ceiling_s
@@ -50,7 +49,7 @@ def decode_sweep(deployment: Deployment, concurrency: Grid, context_tokens: Grid
     step, cache = np.asarray(step, dtype=float), np.asarray(cache, dtype=float)
     fits = _fits(deployment, batch[:, 0], context[0]).astype(float)
     expected = _expected(deployment, on_replica[:, 0], context[0])
-    return DecodeSweep(step, batch / step, cache, fits, *expected)
+    return DecodeSweep(step, batch * deployment.tokens_per_step / step, cache, fits, *expected)
 
 
 ROWS_AT_A_TIME = 16
@@ -61,29 +60,15 @@ def _expected(deployment: Deployment, on_replica: Grid, context: Grid) -> tuple[
     """The expected step, and the expected time between tokens."""
     if deployment.calibration is None:
         return None, None
-    efficiency, workload = efficiency_of(deployment, deployment.calibration), deployment.workload
-    cached = workload.cached_prompt_tokens
-    new = workload.prompt_tokens - cached
-    ranks = float(min(on_replica.max(initial=1.0), deployment.split.data))
-    prompt = prompt_time(deployment, efficiency, new, cached, ranks)
-    alone = alone_s(deployment, prompt, new, cached)
-    marginal = prompt.marginal_s / deployment.split.pipeline
+    efficiency = efficiency_of(deployment, deployment.calibration)
+    prompts = prompts_of(deployment, deployment.calibration, on_replica.max(initial=1.0))
     steps = np.empty((len(on_replica), len(context)))
     tpots = np.empty_like(steps)
     for start in range(0, len(on_replica), ROWS_AT_A_TIME):
         rows = slice(start, start + ROWS_AT_A_TIME)
         batch = on_replica[rows, None]
         step = step_time(deployment, efficiency, batch, context[None, :]).total_s
-        found = stay(
-            on_rank(deployment, batch),
-            workload.output_tokens,
-            step,
-            alone,
-            efficiency.request_s,
-            marginal,
-            efficiency.wait_share,
-            efficiency.wait_power,
-        )
+        found = request_stay(deployment, efficiency, batch, step, prompts.time, prompts.first_s)
         steps[rows], tpots[rows] = step, found.tpot_s
     return steps, tpots
 
@@ -97,12 +82,12 @@ def _fits(deployment: Deployment, concurrency: Grid, context_tokens: Grid) -> ND
     if any(rank.pool.mid < 0 for rank in ranks):
         return np.zeros((len(on_gpu), len(tokens)), dtype=bool)
     if len(on_gpu) < len(tokens):
-        longest = [min(_longest(rank, int(sequences)) for rank in ranks) for sequences in on_gpu]
+        longest = [min(_longest(deployment, rank, int(sequences)) for rank in ranks) for sequences in on_gpu]
         return tokens[None, :] <= np.array(longest)[:, None]
-    fitting = [min(rank.plan.fitting(rank.pool.mid, int(length)) for rank in ranks) for length in tokens]
+    fitting = [min(rank.fitting(deployment, rank.pool.mid, int(length)) for rank in ranks) for length in tokens]
     return on_gpu[:, None] <= np.array(fitting)[None, :]
 
 
-def _longest(rank: RankMemory, sequences: int) -> float:
-    found = rank.plan.longest(rank.pool.mid, sequences)
+def _longest(deployment: Deployment, rank: RankMemory, sequences: int) -> float:
+    found = rank.longest(deployment, rank.pool.mid, sequences)
     return math.inf if found is None else found

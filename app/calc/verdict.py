@@ -60,7 +60,7 @@ def needed_in(deployment: Deployment, held: Memory) -> float:
     """What the engine needs of its share for the sequences asked for; for one, where as many as fit were asked for."""
     if deployment.workload.concurrency is not None:
         return held.needed_bytes
-    return held.tightest.needed_bytes(1, deployment.workload.total_tokens)
+    return held.tightest.needed_bytes(deployment, 1)
 
 
 def required_bytes(deployment: Deployment, measures: Measures) -> float:
@@ -74,9 +74,9 @@ def state_of(deployment: Deployment, measures: Measures) -> State:
     What fits by the most likely pool, but not by the smallest of its interval, is tight as well; so is what fits, but
     under an engine that would not start, because its longest sequence finds no room.
     """
-    held = measures.memory
+    held, prefill = measures.memory, measures.prefill_memory
     spare = held.budget_bytes - required_bytes(deployment, measures)
-    if spare < 0:
+    if spare < 0 or (prefill is not None and not prefill.max_concurrency):
         return State.DOES_NOT_FIT
     least = held.max_concurrency_interval[0]
     is_sure = least >= (1 if deployment.workload.concurrency is None else held.running_sequences)
@@ -121,10 +121,13 @@ def verdict(deployment: Deployment, measures: Measures, *, binary: bool = False)
 
 
 def _of_each(deployment: Deployment) -> str:
-    n = deployment.gpus
+    n, pooled = deployment.decode_gpus, deployment.prefill_pool is not None
     if n == 1:
-        return ""
-    return f" on each of {n:,} GPUs" if deployment.split.pipeline == 1 else f" on the fullest of {n:,} GPUs"
+        return " on the GPU that decodes" if pooled else ""
+    which = " that decode" if pooled else ""
+    return (
+        f" on each of {n:,} GPUs{which}" if deployment.split.pipeline == 1 else f" on the fullest of {n:,} GPUs{which}"
+    )
 
 
 def _fits(deployment: Deployment, state: State, measures: Measures, binary: bool) -> str:
@@ -143,6 +146,13 @@ def _does_not_fit(deployment: Deployment, measures: Measures, binary: bool) -> s
 
     def written(value: float) -> str:
         return quantity(value, "B", 3, binary=binary)
+
+    pool, prefill = deployment.prefill_pool, measures.prefill_memory
+    if pool is not None and prefill is not None and not prefill.max_concurrency:
+        return (
+            f"Does not fit: an instance of the prefill pool on {pool.split.gpus:,} × {pool.accelerator.name} has no "
+            f"room for one prompt beside {written(prefill.per_gpu.weights_bytes)} of weights a GPU."
+        )
 
     weights, budget = held.per_gpu.weights_bytes, held.budget_bytes
     if weights <= budget < weights + held.tightest.held_back_bytes:

@@ -14,6 +14,7 @@ from app.calc.weight_plan import WeightPlan
 from app.catalog.accelerators import AcceleratorRecord, load_accelerators
 from app.catalog.calibration import load_calibration
 from app.catalog.engines import EngineRecord, load_engines
+from app.catalog.links import Link, load_links
 from app.catalog.measurements import Measurement, load_measurements
 from app.catalog.models import ModelRecord, load_models
 from app.catalog.paces import Paces, load_paces
@@ -35,6 +36,7 @@ class Catalog:
     measurements: Sequence[Measurement]
     calibration: Calibration | None
     paces: Paces
+    links: Mapping[str, Link]
     version: str
 
 
@@ -56,6 +58,7 @@ def load_catalog() -> Catalog:
         measurements=load_measurements(),
         calibration=load_calibration(),
         paces=load_paces(),
+        links=load_links(),
         version=catalog_version(data_files()),
     )
 

@@ -55,7 +55,7 @@ def test_cost_of_a_token_in_money_and_energy() -> None:
 
 @pytest.mark.parametrize(("price", "power"), [(None, 700.0), (2.95, None), (2.95, 700.0), (0.0, 700.0)])
 def test_cost_says_only_what_is_known(price: float | None, power: float | None) -> None:
-    found = cost(replace(h100_sxm(), price_usd_per_hour=price, tdp_w=power), 1000.0)
+    found = cost([(replace(h100_sxm(), price_usd_per_hour=price, tdp_w=power), 1)], 1000.0)
     assert found is not None
     assert found.usd_per_hour == price
     assert (found.usd_per_million_output_tokens is None) is (price is None)
@@ -63,7 +63,7 @@ def test_cost_says_only_what_is_known(price: float | None, power: float | None) 
 
 
 def test_without_price_and_power_there_is_no_cost() -> None:
-    assert cost(replace(h100_sxm(), price_usd_per_hour=None, tdp_w=None), 1000.0) is None
+    assert cost([(replace(h100_sxm(), price_usd_per_hour=None, tdp_w=None), 1)], 1000.0) is None
 
 
 def test_a_batch_stays_for_the_longer_of_one_answer_and_the_arithmetic_of_all() -> None:

@@ -7,21 +7,23 @@ from app.calc.broadcast import scalar
 from app.calc.deployment import Deployment
 from app.calc.expected.calibration import Interval, Keys
 from app.calc.expected.passes import PrefillTime
+from app.calc.expected.pieces import Piece
 from app.calc.expected.queue import Stay
 from app.calc.expected.reach import Efficiency
 from app.calc.expected.timing import (
     Step,
-    alone_s,
     efficiency_of,
+    expected_pool_rates,
     keys_of,
     on_rank,
-    prompt_time,
+    prompts_of,
     request_stay,
     step_time,
 )
 from app.calc.operators import Operator
 from app.calc.phase import PhaseCost
-from app.calc.serving import Estimate, Serving
+from app.calc.serving import Estimate, Serving, occupied_tokens
+from app.calc.techniques.pools import PoolRates
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +48,24 @@ class Causes:
 @dataclass(frozen=True, slots=True)
 class Expected:
     """Expected times of a deployment. `is_seen` says that its accelerator's family and its engine were in the fit;
-    `refused` why no time to the first token is told; `unclaimed` why no interval is."""
+    `refused` why no time to the first token is told; `unclaimed` why no interval is. `prompt_efficiency` is that of
+    where prompts are prefilled, `prompt_pieces` what runs there, `link_wait_s` the wait for a cache from there,
+    `turnover_s` how long a place is taken.
+    """
 
     keys: Keys
     efficiency: Efficiency
+    prompt_efficiency: Efficiency
     calibration_version: str
     batch: int
     step: Step
     prompt: PrefillTime
+    prompt_pieces: Sequence[Piece]
     alone_s: float
+    link_wait_s: float
+    pool: PoolRates | None
     stay: Stay
+    turnover_s: float
     causes: Causes
     is_seen: bool
     refused: str | None
@@ -104,53 +114,59 @@ def expect(deployment: Deployment, crowd: Crowd, ceilings: Ceilings) -> Expected
     if calibration is None:
         return None
     workload, keys = deployment.workload, keys_of(deployment)
-    efficiency = efficiency_of(deployment, calibration)
-    cached = workload.cached_prompt_tokens
-    new, n = workload.prompt_tokens - cached, workload.output_tokens
+    efficiency, n = efficiency_of(deployment, calibration), workload.output_tokens
     served, step_ceiling = ceilings.serving, ceilings.step.ceiling_s
     step = step_time(deployment, efficiency, float(batch), workload.mid_answer_tokens, ceilings.step_operators)
-    ranks = float(min(batch, deployment.split.data))
-    prompt = prompt_time(deployment, efficiency, new, cached, ranks, ceilings.prompt_operators)
-    alone = scalar(alone_s(deployment, prompt, new, cached))
-    stays = request_stay(deployment, efficiency, float(batch), step, prompt, alone)
+    prompts = prompts_of(deployment, calibration, float(batch), ceilings.prompt_operators)
+    stays = request_stay(deployment, efficiency, float(batch), step.total_s, prompts.time, prompts.first_s)
+    rates = expected_pool_rates(deployment, prompts)
+    if rates is not None:
+        stays = stays.behind(running, rates.per_s)
     asked = workload.concurrency or running
     refused = _refusal(asked, crowd.capacity)
     unclaimed = _unclaimed(deployment, keys, batch)
     regimes = _Regimes(deployment, keys, asked, claims=unclaimed is None)
     tpot, ttft = scalar(stays.tpot_s), scalar(stays.ttft_s)
-    residency = scalar(stays.residency_s)
-    rate = running * n / residency
+    tpot_floor = max(tpot, served.tpot_s.ceiling)
+    turnover = scalar(stays.residency_s) + (occupied_tokens(deployment, batch) - n) * tpot_floor
+    rate = running * n / turnover
     # Who waits for a place is in the system too: by Little's law C ÷ rate of requests, for C asked for.
-    latency = residency * max(1.0, asked / running)
-    rates = regimes.interval("throughput")
+    latency = scalar(stays.residency_s) + turnover * max(0.0, asked / running - 1)
+    spread = regimes.interval("throughput")
     answered = Serving(
         ttft_s=Estimate(served.ttft_s.ceiling) if refused else regimes.time("ttft", served.ttft_s.ceiling, ttft),
         tpot_s=regimes.time("tpot", served.tpot_s.ceiling, tpot),
-        tpot_inclusive_s=_time(served.tpot_inclusive_s.ceiling, latency / n, _inverse(rates)),
-        total_latency_s=_time(served.total_latency_s.ceiling, latency, _inverse(rates)),
-        output_tokens_per_s=_rate(served.output_tokens_per_s.ceiling, rate, rates),
+        tpot_inclusive_s=_time(served.tpot_inclusive_s.ceiling, latency / n, _inverse(spread)),
+        total_latency_s=_time(served.total_latency_s.ceiling, latency, _inverse(spread)),
+        output_tokens_per_s=_rate(served.output_tokens_per_s.ceiling, rate, spread),
         output_tokens_per_s_per_user=_rate(
             served.output_tokens_per_s_per_user.ceiling, 1 / tpot, _inverse(regimes.interval("tpot"))
         ),
-        total_tokens_per_s=_rate(served.total_tokens_per_s.ceiling, rate * workload.total_tokens / n, rates),
-        residency_s=residency,
+        total_tokens_per_s=_rate(served.total_tokens_per_s.ceiling, rate * workload.total_tokens / n, spread),
+        residency_s=turnover,
         batch_compute_s=served.batch_compute_s,
+        stay_s=Estimate(served.stay_s.ceiling, mid=scalar(stays.residency_s)),
     )
     return Expected(
         keys=keys,
         efficiency=efficiency,
+        prompt_efficiency=prompts.efficiency,
         calibration_version=calibration.version,
         batch=batch,
         step=step,
-        prompt=prompt,
-        alone_s=alone,
+        prompt=prompts.time,
+        prompt_pieces=prompts.pieces,
+        alone_s=prompts.alone_s,
+        link_wait_s=prompts.link_wait_s,
+        pool=rates,
         stay=stays,
-        causes=_causes(ceilings.step_of_crowd, step, stays, answered.tpot_s.best_known),
+        turnover_s=turnover,
+        causes=_causes(deployment, ceilings.step_of_crowd, step, stays, answered.tpot_s.best_known),
         is_seen=calibration.has_seen(keys),
         refused=refused,
         unclaimed=unclaimed,
         decode=regimes.time("tpot", step_ceiling, scalar(step.total_s)),
-        prefill=regimes.time("prefill", ceilings.prompt.ceiling_s, alone),
+        prefill=regimes.time("prefill", ceilings.prompt.ceiling_s, prompts.alone_s),
         serving=answered,
     )
 
@@ -199,18 +215,18 @@ def _inverse(interval: Interval | None) -> Interval | None:
     return None if interval is None else Interval(1 / interval.high, 1 / interval.low, interval.n)
 
 
-def _causes(decode: PhaseCost, step: Step, stays: Stay, tpot_s: float) -> Causes:
-    """The parts of a TPOT; one that stands at its ceiling has no other."""
+def _causes(deployment: Deployment, decode: PhaseCost, step: Step, stays: Stay, tpot_s: float) -> Causes:
+    """The parts of a TPOT, a step's for each token that it gives; one that stands at its ceiling has no other."""
     if tpot_s > scalar(stays.tpot_s):
         return Causes(tpot_s, 0.0, 0.0, 0.0, 0.0, 0.0)
     linked = sum(op.time_s for op in decode.operators if op.link_bytes)
-    on_gpus = step.on_gpus
+    on_gpus, each = step.on_gpus, 1 / deployment.tokens_per_step
     return Causes(
-        ceiling_s=decode.ceiling_s,
-        efficiency_s=scalar(on_gpus.operators_s) - (decode.ceiling_s - linked),
-        calls_s=scalar(on_gpus.calls_s),
-        collectives_s=scalar(on_gpus.collectives_s) - linked,
-        host_s=scalar(step.host_s),
+        ceiling_s=decode.ceiling_s * each,
+        efficiency_s=(scalar(on_gpus.operators_s) - (decode.ceiling_s - linked)) * each,
+        calls_s=scalar(on_gpus.calls_s) * each,
+        collectives_s=(scalar(on_gpus.collectives_s) - linked) * each,
+        host_s=scalar(step.host_s) * each,
         interference_s=scalar(stays.interference_s),
     )
 
@@ -230,7 +246,11 @@ def _unclaimed(deployment: Deployment, keys: Keys, batch: int) -> str | None:
     assert calibration is not None  # noqa: S101  # `expect` has looked
     workload = deployment.workload
     if deployment.engine.draft_tokens:
-        return "speculative decoding is not timed"
+        return "speculative decoding was not in the measurements that the intervals come from"
+    if deployment.prefill_pool is not None:
+        return "prefill on GPUs of its own was not in the measurements that the intervals come from"
+    if deployment.engine.is_static:
+        return "static batches were not in the measurements that the intervals come from"
     if keys.memory == "sram":
         return f"nothing was measured on memory like that of {deployment.accelerator.name}"
     if workload.total_tokens > calibration.longest_request:

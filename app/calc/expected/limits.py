@@ -33,13 +33,17 @@ def spent(deployment: Deployment, expected: Expected) -> Spent:
     arithmetic and volume over the link: a busy machine reads the weights anyway.
     """
     n = deployment.workload.output_tokens
+    steps = n / deployment.tokens_per_step
     step = _of(step_operators(deployment, expected))
     met = scalar(expected.stay.wait_s) + n * scalar(expected.stay.interference_s)
-    host = n * scalar(expected.step.host_s) + scalar(expected.efficiency.request_s)
+    host = steps * scalar(expected.step.host_s) + scalar(expected.efficiency.request_s)
     own = prompt_operators(deployment, expected)
     volume, marginal = sum(time.time_s for time in own if time.kind in LINKED), scalar(expected.prompt.marginal_s)
     linked = met * min(1.0, volume / marginal) if marginal else 0.0
-    return Spent(0.0, met - linked, linked, host).plus(step, n).plus(_of(own))
+    pool = expected.pool
+    if pool is not None and pool.link_per_s < pool.prefill_per_s:
+        linked = met  # the links of the prefill pool, not its arithmetic, keep prompts waiting
+    return Spent(0.0, met - linked, linked + expected.link_wait_s, host).plus(step, steps).plus(_of(own))
 
 
 def _of(times: list[OperatorTime]) -> Spent:

@@ -7,10 +7,9 @@ from app.calc.broadcast import scalar
 from app.calc.deployment import Deployment
 from app.calc.expected.answer import Expected
 from app.calc.expected.passes import LINKED, prompt_sides, smooth_max, step_sides
-from app.calc.expected.pieces import Piece, pieces, reach_of, timed
-from app.calc.expected.reach import Kind
+from app.calc.expected.pieces import Piece, reach_of, timed
+from app.calc.expected.reach import Efficiency, Kind
 from app.calc.expected.timing import slope_of, wires
-from app.calc.operators import decode_operators, prefill_operators
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +36,22 @@ class OperatorTime:
 
 def step_operators(deployment: Deployment, expected: Expected) -> list[OperatorTime]:
     """Those of one decode step, in the order they run."""
-    batch = float(expected.batch)
-    operators = decode_operators(deployment, batch, deployment.workload.mid_answer_tokens)
-    return _times(deployment, expected, pieces(deployment, operators, batch), chunked=False)
+    return _times(deployment, expected.efficiency, expected.step.pieces, chunked=False)
 
 
 def prompt_operators(deployment: Deployment, expected: Expected) -> list[OperatorTime]:
     """Those of one prefill on an idle replica, all chunks together."""
-    cached = deployment.workload.cached_prompt_tokens
-    new = deployment.workload.prompt_tokens - cached
-    found = pieces(deployment, prefill_operators(deployment, new, cached), new)
-    return _times(deployment, expected, found, chunked=True)
+    return _times(deployment.prompt_side, expected.prompt_efficiency, expected.prompt_pieces, chunked=True)
 
 
-def _times(deployment: Deployment, expected: Expected, found: Iterable[Piece], *, chunked: bool) -> list[OperatorTime]:
+def _times(
+    deployment: Deployment, efficiency: Efficiency, found: Iterable[Piece], *, chunked: bool
+) -> list[OperatorTime]:
     result, lines = [], wires(deployment)
     cached = deployment.workload.cached_prompt_tokens
-    slope = slope_of(deployment, expected.efficiency, deployment.workload.prompt_tokens - cached, cached)
+    slope = slope_of(deployment, efficiency, deployment.workload.prompt_tokens - cached, cached)
     for piece in found:
-        reach, op = reach_of(piece, expected.efficiency), timed(piece, expected.efficiency)
+        reach, op = reach_of(piece, efficiency), timed(piece, efficiency)
         calls = piece.calls * (scalar(slope.chunks.count) if chunked else 1.0)
         moved = computed = 0.0
         if piece.kind in LINKED:

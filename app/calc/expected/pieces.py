@@ -47,24 +47,30 @@ class Piece:
     gpus: int = 1
 
 
-def pieces(deployment: Deployment, operators: Iterable[Operator], tokens: Quantity) -> list[Piece]:
+def pieces(
+    deployment: Deployment, operators: Iterable[Operator], tokens: Quantity, drafted: Quantity | None = None
+) -> list[Piece]:
     """The operators of a pass, and the exchange of tokens among data-parallel ranks that share out experts.
 
     Args:
         deployment: whose peaks and split count.
         operators: of the pass.
         tokens: of all ranks together, in the pass.
+        drafted: those of a drafter's pass, where they are others.
     """
     found = []
+    own_layers = deployment.speculation is not None and deployment.speculation.is_by_own_layers
     for op in operators:
         kind = _KINDS.get(op.name, Kind.MATRIX)
         peak = deployment.accelerator.peak(op.dtype)
         form = format_of(op.stored, op.dtype)
+        name = f"draft_{op.name}" if op.is_drafting else op.name
         found.append(
-            Piece(op.name, kind, form, op.flops, op.bytes, op.link_bytes, op.calls, peak, deployment.split.tensor)
+            Piece(name, kind, form, op.flops, op.bytes, op.link_bytes, op.calls, peak, deployment.split.tensor)
         )
-        if kind is Kind.EXPERTS and deployment.split.data > 1:
-            found.append(_exchange(deployment, op, tokens, peak))
+        if kind is Kind.EXPERTS and deployment.split.data > 1 and (own_layers or not op.is_drafting):
+            sent = drafted if op.is_drafting and drafted is not None else tokens
+            found.append(_exchange(deployment, op, sent, peak))
     return found
 
 

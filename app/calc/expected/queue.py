@@ -6,7 +6,7 @@ prefills are met either before the first token (TTFT) or between tokens (TPOT): 
 Little's law then gives B·n ÷ T tokens a second.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.calc.broadcast import Quantity, maximum, minimum
 
@@ -23,6 +23,18 @@ class Stay:
     interference_s: Quantity
     wait_s: Quantity
     residency_s: Quantity
+
+    def behind(self, requests: Quantity, rate_per_s: float) -> "Stay":
+        """The same where all of so many `requests` come through a pool that gives no more than a rate: by Little's law
+        none stays for less than requests ÷ rate, and what is missing passes before the first token.
+        """
+        missing = maximum(0.0, requests / rate_per_s - self.residency_s)
+        return replace(
+            self,
+            ttft_s=self.ttft_s + missing,
+            wait_s=self.wait_s + missing,
+            residency_s=self.residency_s + missing,
+        )
 
 
 def waiting_share(others: Quantity, share: Quantity, power: Quantity) -> Quantity:

@@ -1,9 +1,9 @@
 """The expected times of a deployment: a step, a prefill, and a request among others."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from app.calc.broadcast import Quantity, maximum
+from app.calc.broadcast import Quantity, maximum, scalar
 from app.calc.deployment import Deployment
 from app.calc.expected.calibration import Calibration, Keys
 from app.calc.expected.passes import (
@@ -16,18 +16,21 @@ from app.calc.expected.passes import (
     pipeline_share,
     prefill_time,
 )
-from app.calc.expected.pieces import pieces, timed
+from app.calc.expected.pieces import Piece, pieces, timed
 from app.calc.expected.queue import Stay, stay
 from app.calc.expected.reach import Efficiency
 from app.calc.operators import Operator, decode_operators, prefill_operators
+from app.calc.techniques.disaggregation import link_wait_s, sent_bytes
+from app.calc.techniques.pools import PoolRates, pool_rates
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A decode step: the GPUs' part by cause, and the host's."""
+    """A decode step: the GPUs' part by cause, and the host's. `pieces` are what the GPUs run in it."""
 
     on_gpus: PassTime
     host_s: Quantity
+    pieces: Sequence[Piece] = field(default=(), repr=False)
 
     @property
     def total_s(self) -> Quantity:
@@ -65,9 +68,14 @@ def step_time(
     `operators` are those of the step, where they have been counted already.
     """
     operators = operators or decode_operators(deployment, batch, context_tokens)
-    found = pieces(deployment, operators, batch)
+    found = step_pieces(deployment, operators, batch)
     passed = decode_time((timed(piece, efficiency) for piece in found), wires(deployment))
-    return Step(passed, efficiency.step_s + efficiency.sequence_s * on_rank(deployment, batch))
+    return Step(passed, efficiency.step_s + efficiency.sequence_s * on_rank(deployment, batch), found)
+
+
+def step_pieces(deployment: Deployment, operators: Sequence[Operator], batch: Quantity) -> list[Piece]:
+    """The operators of a step of a replica's `batch`, all its positions."""
+    return pieces(deployment, operators, batch * deployment.positions, batch)
 
 
 def prompt_time(
@@ -76,21 +84,57 @@ def prompt_time(
     new: Quantity,
     cached: Quantity,
     ranks: Quantity,
-    operators: Sequence[Operator] | None = None,
+    lone: Sequence[Piece] | None = None,
 ) -> PrefillTime:
     """The prefill of one prompt alone on a replica, and what one more adds while every one of `ranks` has one.
 
-    `operators` are those of the lone prompt, where they have been counted already.
+    `lone` are the pieces of the lone prompt, where they have been counted already.
     """
-    operators = operators or prefill_operators(deployment, new, cached)
+    if lone is None:
+        lone = pieces(deployment, prefill_operators(deployment, new, cached), new)
     slope = slope_of(deployment, efficiency, new, cached)
-    own = (timed(p, efficiency) for p in pieces(deployment, operators, new))
-    alone = prefill_time(own, wires(deployment), slope)
+    alone = prefill_time((timed(piece, efficiency) for piece in lone), wires(deployment), slope)
     if deployment.split.data == 1:
         return alone
     busy_operators = prefill_operators(deployment, new, cached, ranks)
     busy = (timed(p, efficiency) for p in pieces(deployment, busy_operators, new * ranks))
     return PrefillTime(alone.alone, prefill_time(busy, wires(deployment), slope).marginal_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """Prompts where they are prefilled: `time` of one, `alone_s` on an idle instance, `link_wait_s` for its cache, and
+    the `pieces` that the GPUs run for one.
+    """
+
+    side: Deployment
+    efficiency: Efficiency
+    time: PrefillTime
+    alone_s: float
+    link_wait_s: float
+    pieces: Sequence[Piece]
+
+    @property
+    def first_s(self) -> float:
+        """From the start of a prefill to the first decode step, nobody else there."""
+        return self.alone_s + self.link_wait_s
+
+
+def prompts_of(
+    deployment: Deployment, calibration: Calibration, batch: float, operators: Sequence[Operator] | None = None
+) -> Prompts:
+    """The prompts of a deployment, while a replica has `batch` sequences.
+
+    `operators` are those of a lone prompt, where they have been counted already.
+    """
+    side, cached = deployment.prompt_side, deployment.workload.cached_prompt_tokens
+    new = deployment.workload.prompt_tokens - cached
+    efficiency, data = efficiency_of(side, calibration), side.split.data
+    ranks = float(data if deployment.prefill_pool else min(batch, data))
+    lone = pieces(side, operators or prefill_operators(side, new, cached), new)
+    found = prompt_time(side, efficiency, new, cached, ranks, lone)
+    alone = scalar(alone_s(side, found, new, cached))
+    return Prompts(side, efficiency, found, alone, link_wait_s(deployment, alone), lone)
 
 
 def alone_s(deployment: Deployment, prefill: PrefillTime, new: Quantity, cached: Quantity) -> Quantity:
@@ -100,19 +144,48 @@ def alone_s(deployment: Deployment, prefill: PrefillTime, new: Quantity, cached:
 
 
 def request_stay(
-    deployment: Deployment, efficiency: Efficiency, batch: Quantity, step: Step, prefill: PrefillTime, alone: Quantity
+    deployment: Deployment,
+    efficiency: Efficiency,
+    batch: Quantity,
+    step_s: Quantity,
+    prefill: PrefillTime,
+    alone: Quantity,
 ) -> Stay:
-    """The stay of a request among the `batch` of a replica."""
+    """The stay of a request among the `batch` of a replica.
+
+    A static batch is prefilled together, before any of it decodes; a prefill pool keeps prompts away from steps, and
+    `alone` is then all that comes before them.
+    """
+    marginal = 0.0 if deployment.prefill_pool else prefill.marginal_s / deployment.split.pipeline
+    together = deployment.engine.is_static
     return stay(
         on_rank(deployment, batch),
         deployment.workload.output_tokens,
-        step.total_s,
+        step_s / deployment.tokens_per_step,
         alone,
         efficiency.request_s,
-        prefill.marginal_s / deployment.split.pipeline,
-        efficiency.wait_share,
-        efficiency.wait_power,
+        marginal,
+        1.0 if together else efficiency.wait_share,
+        1.0 if together else efficiency.wait_power,
     )
+
+
+def packed_prompt_s(prompts: Prompts) -> float:
+    """Seconds of a prompt where nothing but prompts is run: as many as a step of the engine holds are prefilled
+    together, and share what is not their own arithmetic.
+    """
+    side = prompts.side
+    new = side.workload.prompt_tokens - side.workload.cached_prompt_tokens
+    together = max(1, side.engine.step_tokens // new)
+    marginal = scalar(prompts.time.marginal_s) / side.split.pipeline
+    return marginal + max(0.0, prompts.alone_s - marginal) / together
+
+
+def expected_pool_rates(deployment: Deployment, prompts: Prompts) -> PoolRates | None:
+    """What a prefill pool is expected to give; None where there is none."""
+    if deployment.prefill_pool is None:
+        return None
+    return pool_rates(deployment.prefill_pool, packed_prompt_s(prompts), sent_bytes(deployment))
 
 
 def on_rank(deployment: Deployment, batch: Quantity) -> Quantity:
@@ -122,7 +195,8 @@ def on_rank(deployment: Deployment, batch: Quantity) -> Quantity:
 
 def chunks_of(deployment: Deployment, new: Quantity, cached: Quantity) -> Chunks:
     """How the engine cuts the prompt."""
-    return Chunks(1.0 * new, 1.0 * (new + cached), float(deployment.engine.step_tokens))
+    engine, prompt = deployment.engine, 1.0 * (new + cached)
+    return Chunks(1.0 * new, prompt, float(engine.step_tokens) if engine.chunks_prefill else maximum(1.0, prompt))
 
 
 def slope_of(deployment: Deployment, efficiency: Efficiency, new: Quantity, cached: Quantity) -> Slope:

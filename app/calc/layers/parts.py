@@ -17,8 +17,9 @@ FLOPS_PER_NORM_ELEMENT = 4  # square, accumulate, scale by the root mean square,
 
 
 class OperatorName(StrEnum):
-    """Operators of a pass, in the order they run."""
+    """Operators of a pass, in the order they run; everything that a drafter does is one."""
 
+    DRAFT = "draft"
     EMBEDDING = "embedding"
     NORMS = "norms"
     SIDE_PATHS = "side_paths"
@@ -157,7 +158,8 @@ class State:
 class Run:
     """One pass: `sequences` that each compute `new_tokens` after `cached_tokens`.
 
-    In decode one token is new and the others of its context are cached; a prefill computes many at once.
+    In decode one token is new and the others of its context are cached, or a few are, where some were guessed: those
+    are counted as if all saw the same context, and read it once together. A prefill computes many at once.
     `matrix_speedup` is how much faster the layers' matrices are multiplied than scores and values. The tokens of so
     many data-parallel ranks come `ranks_together` in the experts.
     """
@@ -181,13 +183,13 @@ class Run:
 
     @property
     def context_tokens(self) -> Quantity:
-        """Tokens of a sequence once the pass is done."""
-        return self.cached_tokens + self.new_tokens
+        """Tokens of a sequence once the pass is done; of a decode step, once its first token is."""
+        return self.cached_tokens + (1.0 if self.is_decode else self.new_tokens)
 
     def pairs(self, span: Span) -> Quantity:
         """Query-key pairs of all sequences."""
         if self.is_decode:
-            return self.sequences * span.visible(self.context_tokens)
+            return self.tokens * span.visible(self.context_tokens)
         return self.sequences * (span.pairs(self.context_tokens) - span.pairs(self.cached_tokens))
 
     def rows_read(self, span: Span) -> Quantity:
