@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.calc.alternatives import Alternative
 from app.calc.evaluation import Evaluation, evaluate
-from app.calc.lever_candidates import Alternative
 from app.calc.notation import quantity
 from app.calc.notice import Notice
 from app.calc.parameters import count_parameters, weight_bytes
@@ -61,6 +61,7 @@ def answer(scenario: Scenario, catalog: Catalog) -> Answer:
             *_wider_than_shipped(resolved, model),
             *_beyond_node(resolved, record),
             *_read(resolved),
+            *_untrained(resolved),
             *_caveats(model, record),
         ),
         catalog_version=catalog.version,
@@ -99,6 +100,15 @@ def _beyond_node(resolved: Resolved, record: AcceleratorRecord | None) -> list[N
 def _read(resolved: Resolved) -> list[Notice]:
     """What was assumed in reading a model of one's own."""
     return [Notice("model_as_read", message) for message in resolved.notices]
+
+
+def _untrained(resolved: Resolved) -> list[Notice]:
+    variant = resolved.scenario.techniques.attention
+    if variant is None:
+        return []
+    name = resolved.deployment.architecture.name
+    message = f"{name} is told with other attention ({variant.upper()}): sizes and speed follow, but nobody trained it."
+    return [Notice("attention_variant", message)]
 
 
 def _alternatives(

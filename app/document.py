@@ -1,16 +1,19 @@
 """The Evaluation as the JSON document that clients rely on: key by key, so renaming code renames no key."""
 
 from dataclasses import asdict
+from math import isfinite
 from typing import Any
 
 from app.answer import Answer
 from app.calc.evaluation import Evaluation
 from app.calc.expected.answer import Expected
 from app.calc.explanation import Explanation
+from app.calc.goodput import Goodput
 from app.calc.levers import Change, Lever
 from app.calc.phase import PhaseCost
 from app.calc.roofline import Bound, ridge_flops_per_byte
 from app.calc.serving import Estimate
+from app.calc.techniques.disaggregation import sent_bytes
 from app.memory_document import comparison_line, memory_detail
 
 
@@ -38,6 +41,8 @@ def document(answer: Answer) -> dict[str, Any]:
         "roofline": _roofline(evaluation),
         "serving": _serving(evaluation),
         "expected": _expected(measures.expected),
+        "goodput": goodput_document(evaluation.goodput),
+        "techniques": _techniques(evaluation),
         "cost": None if measures.cost is None else asdict(measures.cost),
         "levers": [_lever(lever) for lever in evaluation.levers],
         "explanations": [_explanation(explanation) for explanation in evaluation.explanations],
@@ -73,6 +78,7 @@ def _memory(evaluation: Evaluation) -> dict[str, Any]:
         "kv_bytes_per_token": held.kv_bytes_per_token,
         "state_bytes_per_sequence": held.state_bytes_per_sequence,
         "gpu_bytes_per_sequence": held.gpu_bytes_per_sequence,
+        "shared_bytes": held.shared_bytes,
         "kv_pool_tokens": held.kv_pool_tokens,
         "max_concurrency": held.max_concurrency,
         "max_context_tokens": held.max_context_tokens,
@@ -159,6 +165,43 @@ def _expected(expected: Expected | None) -> dict[str, Any] | None:
     }
 
 
+def goodput_document(found: Goodput | None) -> dict[str, Any] | None:
+    """Requests a second that meet the targets, and where."""
+    if found is None:
+        return None
+    return {
+        "rate_per_s": found.rate_per_s,
+        "offered_per_s": found.offered_per_s,
+        "attained": found.attained,
+        "concurrency": found.concurrency,
+        "limiter": found.limiter.value,
+        "most_per_s": found.most_per_s,
+    }
+
+
+def _techniques(evaluation: Evaluation) -> dict[str, Any]:
+    """What the techniques in use come to; null where one is not used."""
+    deployment, measures = evaluation.deployment, evaluation.measures
+    speculation, pool, expected = deployment.speculation, deployment.prefill_pool, measures.expected
+    speculative = speculation and {
+        "method": speculation.method.value,
+        "tokens_per_step": speculation.tokens_per_step,
+        "acceptance_rate": speculation.acceptance_rate,
+        "positions": speculation.positions,
+    }
+    rates = expected.pool if expected else None
+    disaggregation = pool and {
+        "prefill_gpus": pool.gpus,
+        "decode_gpus": deployment.decode_gpus,
+        "sent_bytes": sent_bytes(deployment),
+        "link_bytes_per_s": pool.link_bytes_per_s,
+        "link_wait_s": expected.link_wait_s if expected else None,
+        "prefill_per_s": rates.prefill_per_s if rates else None,
+        "link_per_s": rates.link_per_s if rates and isfinite(rates.link_per_s) else None,
+    }
+    return {"speculative": speculative, "disaggregation": disaggregation}
+
+
 def _estimate(estimate: Estimate) -> dict[str, Any]:
     return {"ceiling": estimate.ceiling, "low": estimate.low, "mid": estimate.mid, "high": estimate.high}
 
@@ -173,6 +216,7 @@ def _lever(lever: Lever) -> dict[str, Any]:
             "max_concurrency": _change(effect.max_concurrency),
             "tpot_s": _change(effect.tpot_s),
             "output_tokens_per_s": _change(effect.output_tokens_per_s),
+            **({} if effect.goodput_per_s is None else {"goodput_per_s": _change(effect.goodput_per_s)}),
         },
     }
 

@@ -110,6 +110,7 @@ class Memory(BaseModel):
     kv_bytes_per_token: float = Field(description="That, divided by the tokens.")
     state_bytes_per_sequence: float = Field(description="Of it, what recurrent layers keep whatever the length.")
     gpu_bytes_per_sequence: float = Field(description="What one GPU holds of a sequence, copies included.")
+    shared_bytes: float = Field(description="On one GPU, what all sequences have in common, once.")
     kv_pool_tokens: int = Field(description="As the engine's log counts them, of one data-parallel rank.")
     max_concurrency: int = Field(description="Sequences that fit at full length, on all replicas.")
     max_context_tokens: int = Field(description="Longest sequence at the scenario's concurrency, by memory alone.")
@@ -206,6 +207,45 @@ class Expected(BaseModel):
     tpot_causes_s: Causes
 
 
+class Goodput(BaseModel):
+    """Requests a second that meet both targets, in closed form; null where no target is set."""
+
+    rate_per_s: float
+    offered_per_s: float = Field(description="The rate of requests at which most are good.")
+    attained: float = Field(description="Share of those that is good.")
+    concurrency: float = Field(description="Requests in the system there.")
+    limiter: Literal["ttft", "tpot", "room"]
+    most_per_s: float = Field(description="What passes with the room full, targets or not.")
+
+
+class SpeculativeFigures(BaseModel):
+    """Guesses and what they come to."""
+
+    method: str
+    tokens_per_step: float
+    acceptance_rate: float
+    positions: int = Field(description="Positions of a sequence that a step works on.")
+
+
+class DisaggregationFigures(BaseModel):
+    """The prefill pool, the decode side and the way between them."""
+
+    prefill_gpus: int
+    decode_gpus: int
+    sent_bytes: float = Field(description="Cache of a prompt that goes over the link.")
+    link_bytes_per_s: float
+    link_wait_s: float | None
+    prefill_per_s: float | None = Field(description="Requests a second that the pool takes on.")
+    link_per_s: float | None = Field(description="Requests a second that its links carry away.")
+
+
+class TechniqueFigures(BaseModel):
+    """What the techniques in use come to; null where one is not used."""
+
+    speculative: SpeculativeFigures | None
+    disaggregation: DisaggregationFigures | None
+
+
 class Cost(BaseModel):
     """At the expected throughput (the ceiling where nothing is calibrated); null where no price or power is known."""
 
@@ -278,6 +318,8 @@ class Evaluation(BaseModel):
     roofline: Roofline
     serving: Serving
     expected: Expected | None
+    goodput: Goodput | None
+    techniques: TechniqueFigures
     cost: Cost | None
     levers: list[Lever]
     explanations: list[Explanation]

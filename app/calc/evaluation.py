@@ -4,14 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from app.calc.alternatives import Alternative
 from app.calc.comparison import Line, compare
 from app.calc.deployment import Deployment
+from app.calc.doors.all import doors
+from app.calc.doors.door import Asked, Door
 from app.calc.explain_expected import explain_expected
 from app.calc.explain_memory import explain_memory
 from app.calc.explain_rule import explain_rule_of_thumb
 from app.calc.explain_time import explain_time
 from app.calc.explanation import Explanation
-from app.calc.lever_candidates import Alternative
+from app.calc.goodput import Goodput, explain_goodput, goodput
 from app.calc.levers import Lever, levers
 from app.calc.measure import Measures, measure, replica_batch
 from app.calc.notice import Notice
@@ -24,8 +27,8 @@ from app.calc.verdict import Verdict, verdict
 class Evaluation:
     """All numbers in SI units. `comparison` is of what was given with the scenario.
 
-    Levers and workings are made when they are first asked for: a batch of a thousand reads neither, and each lever is
-    an evaluation of its own. `alternatives` are the cards that a lever may propose instead.
+    Levers, doors, goodput and workings are made when they are first asked for: a batch of a thousand reads none of
+    them, and each lever is an evaluation of its own. `alternatives` are the cards that a lever may propose instead.
     """
 
     deployment: Deployment
@@ -49,7 +52,18 @@ class Evaluation:
             *explain_memory(self.deployment, self.measures),
             *explain_time(self.deployment, self.measures),
             *explain_expected(self.deployment, self.measures),
+            *(explain_goodput(self.goodput) if self.goodput else ()),
         )
+
+    @cached_property
+    def doors(self) -> tuple[Door, ...]:
+        """Every optimization as a what-if, in the order in which they are told."""
+        return doors(Asked(self.deployment, self.measures, self.alternatives))
+
+    @cached_property
+    def goodput(self) -> Goodput | None:
+        """Requests a second that meet the targets; None where there are none."""
+        return goodput(self.deployment, self.measures)
 
 
 def evaluate(deployment: Deployment, alternatives: Sequence[Alternative] = ()) -> Evaluation:

@@ -6,20 +6,22 @@ that only moves the pool, because nothing is known of the other one.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
-from app.calc.accelerator import Accelerator
+from app.calc.alternatives import Alternative
 from app.calc.deployment import Deployment
 from app.calc.deployment_limits import MOST_CONCURRENT
 from app.calc.dtypes import Dtype, WeightFormat
 from app.calc.engines.parts import Part
+from app.calc.forgetting import MEASURED_PARTS, forgetting, patch_of
 from app.calc.layers.latent_attention import LatentAttention
+from app.calc.layers.spanned_latent_attention import SpannedLatentAttention
 from app.calc.layers.sparse_latent_attention import SparseLatentAttention
 from app.calc.measure import Measures
 from app.calc.memory import memory
 from app.calc.rank_memory import rank_memories
 from app.calc.split import Split, SplitError
+from app.calc.technique_candidates import techniques
 from app.calc.verdict import State, needed_in, state_of
 from app.calc.weight_plan import convention
 
@@ -35,24 +37,9 @@ NOTABLE_ACTIVATIONS = 0.02
 FASTER = 1.1
 SLACK = 1.05
 """The share of the next card that an engine may use differs by no more: some reckon after a fixed part."""
+OF_CARD = ("total_memory", "non_framework")
+"""What was measured of a card, and says nothing of another."""
 _WIDTHS = tuple(2**n for n in range(1, MOST_CARDS.bit_length()))
-_KEYS = MappingProxyType(
-    {
-        "total_memory": "total_memory_bytes",
-        "weights": "weights_bytes",
-        "activation": "activation_bytes",
-        "non_framework": "non_framework_bytes",
-        "graphs": "graph_bytes",
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """Another card, and the sequences that the engine sizes itself for on it where nothing is set."""
-
-    accelerator: Accelerator
-    profiled_seqs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +60,8 @@ def candidates(deployment: Deployment, measures: Measures, alternatives: Sequenc
     asked = _Asked(deployment, measures, tuple(alternatives))
     for find in _EVERYWHERE:
         yield from find(asked)
+    for technique in techniques(deployment):
+        yield Candidate(technique.change, technique.label, technique.deployment)
     if asked.state is not State.FITS and asked.pool_follows:
         for find in _WHERE_MEMORY_IS_SHORT:
             yield from find(asked)
@@ -97,11 +86,7 @@ class _Asked:
 
     def forgetting(self, *names: str) -> tuple[Deployment, dict[str, None]]:
         """The deployment without measurements that a change would make untrue, and the patch that drops them."""
-        given = self.deployment.engine.given
-        known = [name for name in names if getattr(given, name) is not None]
-        nothing: dict[str, Any] = dict.fromkeys(known)
-        engine = replace(self.deployment.engine, given=replace(given, **nothing)) if known else self.deployment.engine
-        return replace(self.deployment, engine=engine), {_KEYS[name]: None for name in known}
+        return forgetting(self.deployment, *names)
 
 
 def holds(deployment: Deployment) -> bool:
@@ -109,12 +94,7 @@ def holds(deployment: Deployment) -> bool:
     engines, cap = deployment.replicas * deployment.split.data, deployment.engine.max_num_seqs
     sequences = -(-(deployment.workload.concurrency or 1) // engines)
     running = sequences if cap is None else min(sequences, cap)
-    tokens = deployment.workload.total_tokens
-    return all(rank.needed_bytes(running, tokens) <= rank.budget_bytes for rank in rank_memories(deployment))
-
-
-def _patch(engine: Mapping[str, Any], **sections: Any) -> dict[str, Any]:
-    return sections | ({"engine": dict(engine)} if engine else {})
+    return all(rank.needed_bytes(deployment, running) <= rank.budget_bytes for rank in rank_memories(deployment))
 
 
 def _narrower_cache(asked: _Asked) -> Iterator[Candidate]:
@@ -141,7 +121,7 @@ def _narrower_weights(asked: _Asked) -> Iterator[Candidate]:
         label = f"Weights in {name}, arithmetic in {str(compute).upper()}"
         if compute is Dtype.FP8:
             label = f"Weights and arithmetic in {name}"
-        patch = _patch(forgotten, precision={"weights": str(weights), "compute": str(compute)})
+        patch = patch_of(forgotten, precision={"weights": str(weights), "compute": str(compute)})
         yield Candidate(patch, label, replace(deployment, precision=changed))
 
 
@@ -180,7 +160,9 @@ def _context_ranks(asked: _Asked) -> Iterator[Candidate]:
     """Latents are copied to every tensor rank; decode context parallelism shares their tokens out instead."""
     split = asked.deployment.split
     mixers = (group.mixer for group in asked.deployment.architecture.layers)
-    latent = any(isinstance(mixer, (LatentAttention, SparseLatentAttention)) for mixer in mixers)
+    latent = any(
+        isinstance(mixer, (LatentAttention, SpannedLatentAttention, SparseLatentAttention)) for mixer in mixers
+    )
     if not latent or split.tensor == 1 or split.decode_context > 1 or not asked.pool_follows:
         return
     changed = replace(asked.deployment, split=replace(split, decode_context=split.tensor))
@@ -192,7 +174,7 @@ def _next_card(asked: _Asked) -> Iterator[Candidate]:
     """The smallest card that holds what this one cannot; or, where it fits, the next one with more bandwidth."""
     if not asked.pool_follows:
         return  # a pool measured on this card says nothing of another's
-    deployment, forgotten = asked.forgetting("total_memory", "non_framework")
+    deployment, forgotten = asked.forgetting(*OF_CARD)
     here, basis, short = deployment.accelerator, deployment.memory_basis, asked.state is State.DOES_NOT_FIT
     least = here.bandwidth_bytes_per_s * (1 if short else FASTER)
     held = asked.measures.memory
@@ -210,18 +192,15 @@ def _next_card(asked: _Asked) -> Iterator[Candidate]:
     pace = {id(other): other.accelerator.bandwidth_bytes_per_s for other in found}
     first, second = (size, pace) if short else (pace, size)
     for other in sorted(found, key=lambda other: (first[id(other)], second[id(other)])):
-        card = other.accelerator
-        changed = replace(
-            deployment, accelerator=card, engine=replace(deployment.engine, profiled_seqs=other.profiled_seqs)
-        )
+        card, changed = other.accelerator, other.carrying(deployment)
         if holds(changed):
-            yield Candidate(_patch(forgotten, hardware={"id": card.id}), f"Move to {card.name}", changed, True)
+            yield Candidate(patch_of(forgotten, hardware={"id": card.id}), f"Move to {card.name}", changed, True)
             return
 
 
 def _more_gpus(asked: _Asked) -> Iterator[Candidate]:
     """The fewest further GPUs that hold it: tensor ranks as far as they divide and a node goes, then stages."""
-    deployment, forgotten = asked.forgetting(*_KEYS)
+    deployment, forgotten = asked.forgetting(*MEASURED_PARTS)
     held, split, budget = asked.measures.memory, deployment.split, asked.measures.memory.budget_bytes
     total = sum(rank.weights.mid for rank in held.ranks)
     for tried in _wider(deployment):
@@ -230,9 +209,9 @@ def _more_gpus(asked: _Asked) -> Iterator[Candidate]:
             continue  # not even an even share of the weights fits
         changed = replace(deployment, split=tried)
         if holds(changed):
-            patch = _patch(
+            patch = patch_of(
                 forgotten,
-                hardware={"count": changed.gpus},
+                hardware={"count": changed.decode_gpus},
                 parallelism={"tensor": tried.tensor, "pipeline": tried.pipeline},
             )
             yield Candidate(patch, f"Split the model over {changed.gpus:,} GPUs ({tried.words})", changed, True)
@@ -254,6 +233,20 @@ def _wider(deployment: Deployment) -> Iterator[Split]:
         if _divides(deployment, tried):
             yield tried
         stages *= 2
+
+
+def _faster(asked: _Asked) -> Iterator[Candidate]:
+    """Twice the GPUs to each layer where it fits already: faster for each user, at twice the price."""
+    if asked.state is not State.FITS or not asked.pool_follows:
+        return
+    deployment, forgotten = forgetting(asked.deployment, *MEASURED_PARTS)
+    tried = replace(deployment.split, tensor=2 * deployment.split.tensor)
+    if tried.tensor > MOST_CARDS or not _divides(deployment, tried):
+        return
+    changed = replace(deployment, split=tried)
+    count = changed.decode_gpus
+    patch = patch_of(forgotten, hardware={"count": count}, parallelism={"tensor": tried.tensor})
+    yield Candidate(patch, f"Split each layer over {tried.tensor:,} GPUs ({count:,} in all)", changed)
 
 
 def _divides(deployment: Deployment, split: Split) -> bool:
@@ -313,5 +306,6 @@ _EVERYWHERE: tuple[_Finder, ...] = (
     _shorter_served,
     _context_ranks,
     _next_card,
+    _faster,
 )
 _WHERE_MEMORY_IS_SHORT: tuple[_Finder, ...] = (_more_gpus, _smaller_batch, _no_graphs, _larger_share)

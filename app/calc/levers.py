@@ -2,16 +2,37 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from math import inf
 from typing import Any
 
+from app.calc.alternatives import Alternative
 from app.calc.deployment import Deployment
-from app.calc.lever_candidates import Alternative, candidates, holds
+from app.calc.goodput import goodput
+from app.calc.lever_candidates import candidates, holds
 from app.calc.measure import Measures, measure
 from app.calc.memory import memory
 from app.calc.verdict import State, state_of
 
-MOST_LEVERS = 6
+MOST_LEVERS = 8
 WORTH_IT = 1.02  # a change that moves nothing by 2 % is noise on a page
+
+
+class Aim(StrEnum):
+    """The number that the user cares about: goodput where targets are set, the pace of a lone user, else throughput."""
+
+    GOODPUT = "goodput_per_s"
+    PACE = "tpot_s"
+    THROUGHPUT = "output_tokens_per_s"
+
+
+def aim_of(deployment: Deployment) -> Aim:
+    """What levers are ranked by."""
+    workload = deployment.workload
+    has_targets = workload.slo_ttft_s is not None or workload.slo_tpot_s is not None
+    if has_targets and deployment.calibration is not None:
+        return Aim.GOODPUT
+    return Aim.PACE if workload.concurrency == 1 else Aim.THROUGHPUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +51,16 @@ class Effect:
     max_concurrency: Change
     tpot_s: Change
     output_tokens_per_s: Change
+    goodput_per_s: Change | None = None
+
+    def gain(self, aim: "Aim") -> float:
+        """How many times better the number is that the user cares about; above 1 is an improvement."""
+        if aim is Aim.GOODPUT and self.goodput_per_s is not None:
+            before, after = self.goodput_per_s.before, self.goodput_per_s.after
+            return after / before if before else (inf if after else 1.0)
+        if aim is Aim.PACE:
+            return self.tpot_s.before / self.tpot_s.after
+        return self.output_tokens_per_s.after / self.output_tokens_per_s.before
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +73,24 @@ class Lever:
 
 
 def levers(deployment: Deployment, measures: Measures, alternatives: Sequence[Alternative]) -> tuple[Lever, ...]:
-    """The most effective single changes: those that make it fit first, then by throughput.
+    """The most effective single changes: those that make it fit first, then by what the user cares about.
 
     Args:
         deployment: what is evaluated now.
         measures: its numbers.
         alternatives: other cards that the scenario could name, of the same maker.
     """
-    found = []
+    found, tried, aim = [], list[Deployment](), aim_of(deployment)
+    good = _goodput(deployment, measures) if aim is Aim.GOODPUT else 0.0
     for candidate in candidates(deployment, measures, alternatives):
-        if not (candidate.holds or _may_help(deployment, measures, candidate.deployment)):
+        changed = candidate.deployment
+        if changed in tried or not (candidate.holds or _may_help(deployment, measures, changed)):
             continue
-        effect = _effect(deployment, measures, candidate.deployment)
-        if _is_useful(effect):
+        tried.append(changed)
+        effect = _effect(deployment, measures, changed, good if aim is Aim.GOODPUT else None)
+        if _is_useful(effect, aim):
             found.append(Lever(candidate.change, candidate.label, effect))
-    return tuple(sorted(found, key=_rank)[:MOST_LEVERS])
+    return tuple(sorted(found, key=lambda lever: _rank(lever, aim))[:MOST_LEVERS])
 
 
 def _may_help(deployment: Deployment, before: Measures, changed: Deployment) -> bool:
@@ -66,28 +100,35 @@ def _may_help(deployment: Deployment, before: Measures, changed: Deployment) -> 
     return holds(changed) or memory(changed).max_concurrency > before.memory.max_concurrency
 
 
-def _effect(deployment: Deployment, before: Measures, changed: Deployment) -> Effect:
+def _goodput(deployment: Deployment, measures: Measures) -> float:
+    found = goodput(deployment, measures)
+    return found.rate_per_s if found else 0.0
+
+
+def _effect(deployment: Deployment, before: Measures, changed: Deployment, good: float | None) -> Effect:
     after = measure(changed)
     return Effect(
         (state_of(deployment, before), state_of(changed, after)),
         Change(before.memory.max_concurrency, after.memory.max_concurrency),
         Change(before.serving.tpot_s.best_known, after.serving.tpot_s.best_known),
         Change(before.serving.output_tokens_per_s.best_known, after.serving.output_tokens_per_s.best_known),
+        None if good is None else Change(good, _goodput(changed, after)),
     )
 
 
-def _is_useful(effect: Effect) -> bool:
+def _is_useful(effect: Effect, aim: Aim) -> bool:
     was, now = effect.state
     if was is State.DOES_NOT_FIT:
         return now is not State.DOES_NOT_FIT or effect.max_concurrency.after > effect.max_concurrency.before
-    faster = effect.output_tokens_per_s.after > WORTH_IT * effect.output_tokens_per_s.before
+    gains = [effect.gain(aim)] if aim is Aim.GOODPUT else [effect.gain(aim), effect.gain(Aim.THROUGHPUT)]
+    faster = max(gains) > WORTH_IT
     roomier = effect.max_concurrency.after > WORTH_IT * effect.max_concurrency.before
     eased = was is State.TIGHT and now is State.FITS
     return now is not State.DOES_NOT_FIT and (faster or roomier or eased)
 
 
-def _rank(lever: Lever) -> tuple[bool, bool, float]:
+def _rank(lever: Lever, aim: Aim) -> tuple[bool, bool, float]:
     """What makes it fit, or fit with room to spare, before what only makes it faster."""
     was, now = lever.effect.state
     eases = was is not State.FITS and now is State.FITS
-    return now is State.DOES_NOT_FIT, not eases, -lever.effect.output_tokens_per_s.after
+    return now is State.DOES_NOT_FIT, not eases, -lever.effect.gain(aim)

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.answer import Answer
 from app.calc.explanation import Explanation
-from app.calc.notation import quantity
+from app.calc.notation import quantity, significant
 from app.calc.verdict import State, Verdict, verdict
 from app.charts.figure import Chart
 from app.charts.gallery import all_charts
@@ -132,6 +132,9 @@ def _levers(answered: Answer, *, binary: bool) -> list[LeverLink]:
             words.append(effect.state[1].value.replace("_", " "))
         elif effect.state[1] is State.DOES_NOT_FIT:
             words.append("still does not fit")
+        if effect.goodput_per_s is not None:
+            good = effect.goodput_per_s
+            words.append(f"goodput {significant(good.before, 3)} → {significant(good.after, 3)} requests/s")
         words.append(f"{_change(effect.output_tokens_per_s.before, effect.output_tokens_per_s.after)} tokens/s")
         words.append(f"TPOT {quantity(effect.tpot_s.before, 's', 3)} → {quantity(effect.tpot_s.after, 's', 3)}")
         if effect.max_concurrency.before != effect.max_concurrency.after:

@@ -11,8 +11,8 @@ from app.answer import Answer, answer
 from app.calc.accelerator import Accelerator
 from app.calc.deployment import Deployment
 from app.calc.dtypes import Dtype
-from app.calc.lever_candidates import Alternative
-from app.calc.levers import MOST_LEVERS, WORTH_IT, Lever, levers
+from app.calc.alternatives import Alternative
+from app.calc.levers import MOST_LEVERS, WORTH_IT, Aim, Lever, aim_of, levers
 from app.calc.measure import measure
 from app.calc.verdict import State
 from app.catalog.accelerators import Confidence, Status
@@ -97,6 +97,19 @@ CASES: dict[str, dict[str, Any]] = {
         "parallelism": {"tensor": 2},
         "precision": {"kv_cache": "fp8"},
     },
+    "targets": {"workload": {"slo_ttft_s": 0.5, "slo_tpot_s": 0.02}},
+    "a target that nobody meets": {"workload": {"slo_tpot_s": 0.001}},
+    "targets on four": {
+        "hardware": {"id": "h100-sxm-80gb", "count": 4},
+        "workload": {"slo_ttft_s": 0.5, "slo_tpot_s": 0.02},
+    },
+    "guesses": {"techniques": {"speculative": {"draft_tokens": 3, "method": "eagle", "acceptance_length": 2.5}}},
+    "static and reserved": {
+        "techniques": {"static_batching": True, "reserved_tokens": 4096, "chunked_prefill": False},
+        "workload": {"answer_shape": "uniform"},
+    },
+    "apart": {"techniques": {"disaggregation": {"hardware": {"id": "h100-sxm-80gb"}}}},
+    "as multi-head": {"techniques": {"attention": "mha"}},
     "a draft": {
         "techniques": {"speculative": {"draft_tokens": 3, "draft": {"id": "llama-3.2-1b"}}},
         "workload": {"concurrency": 300},
@@ -146,12 +159,17 @@ def test_each_patch_does_exactly_what_its_lever_says(name: str) -> None:
 @case
 def test_the_best_come_first_and_they_are_few(name: str) -> None:
     found = answered(name).evaluation.levers
-    assert len(found) <= MOST_LEVERS == 6
+    assert len(found) <= MOST_LEVERS == 8
     was = {promised(lever, "before")[0] for lever in found}
-    after = [promised(lever, "after") for lever in found]
-    # What makes it fit comes first, then what gives more tokens a second.
+    aim = aim_of(answered(name).evaluation.deployment)
+    # What makes it fit comes first, then what moves the number that the user cares about.
     order = [
-        (now[0] is State.DOES_NOT_FIT, not (was != {State.FITS} and now[0] is State.FITS), -now[3]) for now in after
+        (
+            lever.effect.state[1] is State.DOES_NOT_FIT,
+            not (was != {State.FITS} and lever.effect.state[1] is State.FITS),
+            -lever.effect.gain(aim),
+        )
+        for lever in found
     ]
     assert order == sorted(order)
     assert len({lever.label for lever in found}) == len(found)
@@ -167,7 +185,8 @@ def test_nothing_useless_is_proposed(name: str) -> None:
         else:
             assert now[0] is not State.DOES_NOT_FIT
             eased = was[0] is State.TIGHT and now[0] is State.FITS
-            assert eased or now[1] > WORTH_IT * was[1] or now[3] > WORTH_IT * was[3]
+            better = now[1] > WORTH_IT * was[1] or now[3] > WORTH_IT * was[3] or WORTH_IT * now[2] < was[2]
+            assert eased or better or lever.effect.gain(Aim.GOODPUT) > WORTH_IT
 
 
 def single_changes(before: Answer) -> Iterator[dict[str, Any]]:
@@ -324,3 +343,29 @@ def test_a_pool_measured_on_this_card_is_not_carried_to_another() -> None:
     assert found
     assert not any("hardware" in lever.change for lever in found)
     assert any("hardware" in lever.change for lever in answer_to(workload={"concurrency": None}).evaluation.levers)
+
+
+def test_with_targets_levers_are_ranked_by_goodput_and_say_it() -> None:
+    found = answered("targets")
+    good = found.evaluation.goodput
+    assert good is not None
+    for lever in found.evaluation.levers:
+        change = lever.effect.goodput_per_s
+        assert change is not None
+        assert change.before == good.rate_per_s
+        then = after(found, lever.change).evaluation.goodput
+        assert change.after == (then.rate_per_s if then else 0.0)
+
+
+def test_without_targets_no_lever_speaks_of_goodput() -> None:
+    assert all(lever.effect.goodput_per_s is None for lever in answered("reference").evaluation.levers)
+
+
+def test_what_is_not_used_yet_is_proposed_and_what_is_used_is_not() -> None:
+    plain = [lever.label for lever in answered("reference").evaluation.levers]
+    assert any("EAGLE-3" in label for label in plain)
+    guessing = [lever.label for lever in answered("guesses").evaluation.levers]
+    assert not any("Guess" in label for label in guessing)
+    labels = [lever.label for lever in answered("static and reserved").evaluation.levers]
+    assert "Fill places as they fall free" in labels
+    assert any("GQA" in label for label in [lever.label for lever in answered("as multi-head").evaluation.levers])
