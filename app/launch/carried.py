@@ -3,6 +3,7 @@
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from app.calc.techniques.speculation import Method
 from app.launch.findings import get
 from app.launch.forms import CommandError
 from app.refusal import ScenarioError
@@ -23,18 +24,32 @@ def merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def combined(inferred: dict[str, Any], comment: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
-    """One document: flags win over the comment, and the comment over what was inferred."""
+def combined(
+    inferred: dict[str, Any], comment: dict[str, Any], flags: dict[str, Any], guesser: Method | None = None
+) -> dict[str, Any]:
+    """One document: flags win over the comment, and the comment over what was inferred. `guesser` is who guesses by
+    the flags, which do not always have a field for it."""
     below = merge(inferred, comment)
     if get(flags, "model.id") is not None and "model" in below:
         # Another model in the command: what was said of one's own goes.
         below = {**below, "model": {key: v for key, v in below["model"].items() if key not in _OF_A_CUSTOM_MODEL}}
     if get(flags, "techniques.speculative.draft.id") is not None and get(below, "techniques.speculative.draft"):
         below = merge(below, {"techniques": {"speculative": {"draft": None}}})
-    document = merge(below, flags)
+    document = _with_guesser(merge(below, flags), flags, guesser)
     if get(document, "techniques.speculative") and get(document, "techniques.speculative.draft_tokens") is None:
         document = merge(document, {"techniques": {"speculative": None}})
     return document
+
+
+def _with_guesser(document: dict[str, Any], flags: dict[str, Any], guesser: Method | None) -> dict[str, Any]:
+    """Without what the comment says of another guesser than that of the flags, or of more guesses than they ask for."""
+    undone: dict[str, Any] = {}
+    if guesser is not None and get(document, "techniques.speculative.method") not in (None, guesser):
+        undone["method"] = None
+    tokens, length = (get(document, f"techniques.speculative.{key}") for key in ("draft_tokens", "acceptance_length"))
+    if get(flags, "techniques.speculative.draft_tokens") is not None and length is not None and length > tokens + 1:
+        undone["acceptance_length"] = None
+    return merge(document, {"techniques": {"speculative": undone}}) if undone else document
 
 
 def write_comment(scenario: Scenario, said: dict[str, Any]) -> tuple[str, bool]:

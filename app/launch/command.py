@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from app.catalog.catalog import Catalog
-from app.launch import carried, llama_cpp, sglang, tensorrt_llm, vllm
+from app.launch import carried, llama_cpp, prefill_pool, sglang, tensorrt_llm, vllm
 from app.launch.arguments import Arguments, leave_the_rest, split_arguments
 from app.launch.findings import Findings, get
-from app.launch.forms import MOST_BYTES, CommandError, CommandReading, Reason
+from app.launch.forms import MOST_BYTES, CommandError, CommandReading
 from app.launch.locate import Launch, find_launch
 from app.launch.releases import release_of
 
@@ -41,8 +41,8 @@ def read_command(text: str, catalog: Catalog) -> CommandReading:
     arguments = split_arguments(launch.words, release, findings)
     _READERS[launch.engine](arguments, findings, catalog, launch.files)
     leave_the_rest(arguments, release, findings)
-    _read_surroundings(launch, findings)
-    document = carried.combined(findings.inferred, comment or {}, findings.document)
+    _read_surroundings(launch, findings, comment or {})
+    document = carried.combined(findings.inferred, comment or {}, findings.document, findings.guesser)
     return CommandReading(
         document=document,
         told=tuple(told for told in findings.told if get(document, told.path) == told.value),
@@ -64,7 +64,7 @@ def _checked(text: str) -> str:
     return text
 
 
-def _read_surroundings(launch: Launch, findings: Findings) -> None:
+def _read_surroundings(launch: Launch, findings: Findings, comment: dict[str, Any]) -> None:
     """What image and replicas say, which weighs less than flags and comment."""
     if launch.version is not None:
         findings.tell("the image", "engine.version", launch.version, inferred=True)
@@ -73,8 +73,8 @@ def _read_surroundings(launch: Launch, findings: Findings) -> None:
         of_one = get(findings.inferred, "hardware.count") or _ranks(findings.document)
         if number:
             findings.tell("replicas", "hardware.count", number * of_one, inferred=True)
-    if launch.has_prefill:
-        findings.leave("--prefill", Reason.NO_FIELD)
+    if launch.prefill is not None:
+        prefill_pool.read(launch.prefill, findings, comment)
 
 
 def _whole_replicas(text: str) -> int:

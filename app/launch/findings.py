@@ -7,8 +7,18 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from app.calc.techniques.speculation import Method
 from app.launch.forms import CommandError, Reason, Told, Unread
-from app.scenario import Engine, Hardware, Model, Parallelism, Precision, Speculative
+from app.scenario import (
+    Disaggregation,
+    Engine,
+    Hardware,
+    Model,
+    Parallelism,
+    Precision,
+    Speculative,
+    Techniques,
+)
 
 MOST_UNREAD = 200
 _WHOLE = re.compile(r"[0-9]{1,15}")
@@ -27,19 +37,26 @@ _SIZES: Mapping[str, int] = {
     "T": 2**40,
 }
 _YES = {"true": True, "1": True, "on": True, "yes": True, "false": False, "0": False, "off": False, "no": False}
+# A part inside another stands before it.
 _PARTS: Mapping[str, type[BaseModel]] = {
     "model": Model,
     "hardware": Hardware,
     "precision": Precision,
     "parallelism": Parallelism,
     "engine": Engine,
-    "techniques": Speculative,
+    "techniques.speculative": Speculative,
+    "techniques.disaggregation": Disaggregation,
+    "techniques": Techniques,
 }
 # What the part needs beside the field before it can say whether the field is in range.
 _BESIDE: Mapping[str, Mapping[str, Any]] = {
     "model.mtp": {"id": "x"},
     "hardware.count": {"id": "x"},
     "techniques.speculative.draft": {"draft_tokens": 1},
+    "techniques.speculative.method": {"draft_tokens": 1},
+    "techniques.disaggregation.instances": {"hardware": {"id": "x"}},
+    "techniques.disaggregation.tensor": {"hardware": {"id": "x"}},
+    "techniques.disaggregation.data": {"hardware": {"id": "x"}},
 }
 
 
@@ -74,6 +91,7 @@ class Findings:
         self.told: list[Told] = []
         self.unread: dict[Unread, None] = {}
         self.missing: list[str] = []
+        self.guesser: Method | None = None
 
     def tell(self, flag: str, path: str, value: Any, *, inferred: bool = False) -> None:
         """A flag sets a field.
@@ -92,6 +110,16 @@ class Findings:
         if len(self.unread) >= MOST_UNREAD:
             return
         self.unread.setdefault(Unread(shown(flag), reason))
+
+    def guessed_by(self, flag: str, method: Method) -> None:
+        """A flag says who guesses. What needs no word of its own in a scenario gets none: it follows from the rest."""
+        self.guesser = method
+        if method is not Method.DRAFT_MODEL:
+            put(self.document, "techniques.speculative.draft", None)
+        if method is Method.EAGLE:
+            self.tell(flag, "techniques.speculative.method", method)
+        elif method is Method.MTP:
+            self.tell(flag, "model.mtp", True)
 
     def resolved(self, flag: str, text: str) -> bool:
         """False, with the flag left unread, where a value stands for something that the text does not hold."""
@@ -169,11 +197,10 @@ def yes(flag: str, text: str) -> bool:
 
 
 def _check(flag: str, path: str, value: Any) -> None:
-    part, _, field = path.partition(".")
-    if part not in _PARTS or value is None:
+    part = next((name for name in _PARTS if path.startswith(f"{name}.")), None)
+    if part is None or value is None:
         return
-    field = field.removeprefix("speculative.")
-    outer, _, inner = field.partition(".")
+    outer, _, inner = path.removeprefix(f"{part}.").partition(".")
     given = {outer: {inner: value} if inner else value}
     beside = _BESIDE.get(path.removesuffix(f".{inner}") if inner else path, {})
     try:

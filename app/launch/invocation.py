@@ -5,11 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.calc.dtypes import WeightFormat
+from app.calc.techniques.speculation import Method
 from app.catalog.catalog import Catalog
 from app.launch.findings import Findings
 from app.launch.forms import Reason
 from app.launch.names import SIXTEEN_BITS_OR_MORE, Source, choose_source, hub_id_of, read_name
 from app.scenario import Scenario
+
+EAGLE_HEAD = "/models/eagle3-head"
+_DRAFT = "/models/draft"
 
 
 @dataclass(slots=True)
@@ -59,18 +63,25 @@ def begin(scenario: Scenario, catalog: Catalog, casts: Mapping[WeightFormat, tup
     return invocation
 
 
-def draft_source(scenario: Scenario, catalog: Catalog) -> str | None:
-    """Where the draft model comes from; None where there is no draft model."""
+def guesser_of(scenario: Scenario) -> Method | None:
+    """Who guesses: as asked, or what follows from the rest; None where nobody does."""
     speculative = scenario.techniques.speculative
-    if speculative is None or speculative.draft is None:
+    if speculative is None or speculative.method is not None:
+        return None if speculative is None else speculative.method
+    if speculative.draft is not None:
+        return Method.DRAFT_MODEL
+    return Method.MTP if scenario.model.mtp else Method.NGRAM
+
+
+def drafter_source(told: Invocation, scenario: Scenario, catalog: Catalog) -> str | None:
+    """Where the files of a draft model or of a head come from; None where nothing beside the model guesses."""
+    speculative, method = scenario.techniques.speculative, guesser_of(scenario)
+    if method is Method.EAGLE:
+        told.note(f"{EAGLE_HEAD} stands for the files of an EAGLE-3 head trained for this model: put its path there.")
+        return EAGLE_HEAD
+    if speculative is None or method is not Method.DRAFT_MODEL:
         return None
-    return hub_id_of(speculative.draft.id, catalog) or "/models/draft"
-
-
-def guesses_with_mtp(scenario: Scenario) -> bool:
-    """Whether the model's own multi-token-prediction layers guess."""
-    speculative = scenario.techniques.speculative
-    return speculative is not None and speculative.draft is None and scenario.model.mtp
+    return (hub_id_of(speculative.draft.id, catalog) if speculative.draft else None) or _DRAFT
 
 
 def read_model(findings: Findings, flag: str, text: str | None, served: str | None, catalog: Catalog) -> str | None:

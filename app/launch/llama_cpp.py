@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 
 from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.techniques.speculation import Method
 from app.catalog.catalog import Catalog
 from app.launch.arguments import Arguments
-from app.launch.findings import Findings, put, real, whole
+from app.launch.findings import Findings, real, whole
 from app.launch.forms import CommandError, Reason
-from app.launch.invocation import Invocation, draft_source, guesses_with_mtp, read_draft, read_model
+from app.launch.invocation import Invocation, drafter_source, guesser_of, read_draft, read_model
 from app.launch.names import UNNAMED, Source, read_quantization
 from app.scenario import Scenario
 
@@ -26,6 +27,12 @@ _FILES = {
 }
 _CACHES = {Dtype.BF16: "bf16", Dtype.FP16: "f16", Dtype.FP32: "f32", Dtype.INT8: "q8_0", Dtype.INT4: "q4_0"}
 _CACHE_MEANINGS = {word: dtype for dtype, word in _CACHES.items()} | {"q4_1": Dtype.INT4, "iq4_nl": Dtype.INT4}
+_KINDS = {
+    "draft-simple": Method.DRAFT_MODEL,
+    "draft-eagle3": Method.EAGLE,
+    "draft-mtp": Method.MTP,
+    "ngram-simple": Method.NGRAM,
+}
 
 
 def write(scenario: Scenario, catalog: Catalog) -> Invocation:
@@ -46,6 +53,8 @@ def write(scenario: Scenario, catalog: Catalog) -> Invocation:
     told.add("--ubatch-size", engine.max_batched_tokens)
     if engine.prefix_caching is not None:
         told.switch("--cache-prompt" if engine.prefix_caching else "--no-cache-prompt", True)
+    if not scenario.techniques.chunked_prefill:
+        told.note("llama.cpp always prefills in steps of its batch: whole prompts are not said here.")
     _write_speculation(told, scenario, catalog)
     return told
 
@@ -95,14 +104,16 @@ def _write_context(told: Invocation, scenario: Scenario) -> None:
 
 
 def _write_speculation(told: Invocation, scenario: Scenario, catalog: Catalog) -> None:
-    speculative = scenario.techniques.speculative
+    speculative, method = scenario.techniques.speculative, guesser_of(scenario)
     if speculative is None:
         return
-    if draft := draft_source(scenario, catalog):
+    if method is Method.EAGLE:
+        told.note("No flags are written for an EAGLE head under llama.cpp: the command as it stands guesses nothing.")
+    elif draft := drafter_source(told, scenario, catalog):
         told.add("--spec-type", "draft-simple")
         told.add("--model-draft", _gguf(draft, None))
         told.add("--spec-draft-n-max", speculative.draft_tokens)
-    elif guesses_with_mtp(scenario):
+    elif method is Method.MTP:
         told.add("--spec-type", "draft-mtp")
         told.add("--spec-draft-n-max", speculative.draft_tokens)
     else:
@@ -182,21 +193,18 @@ def _read_speculation(given: Arguments, findings: Findings, catalog: Catalog) ->
     match_length = given.take("--spec-ngram-simple-size-m")
     if kind is None and draft is None:
         return
-    kind = kind or "draft-simple"
-    if kind in ("draft-simple", "draft-mtp"):
+    method = _KINDS.get(kind or "draft-simple")
+    if method is None:
+        findings.leave(flag, Reason.VALUE)
+        return
+    if method is not Method.NGRAM:
         if findings.whole("--spec-draft-n-max", "techniques.speculative.draft_tokens", longest) is None:
             # Left out, it is what the checked release has.
             findings.tell(flag, "techniques.speculative.draft_tokens", 3)
-    elif kind == "ngram-simple":
+    else:
         name = "--spec-ngram-simple-size-m"
         if findings.whole(name, "techniques.speculative.draft_tokens", match_length) is None:
             findings.tell(flag, "techniques.speculative.draft_tokens", 48)
-    else:
-        findings.leave(flag, Reason.VALUE)
-        return
-    if kind == "draft-simple":
+    findings.guessed_by(flag, method)
+    if method is Method.DRAFT_MODEL:
         read_draft(findings, "--model-draft", draft, catalog)
-    else:
-        put(findings.document, "techniques.speculative.draft", None)
-        if kind == "draft-mtp":
-            findings.tell(flag, "model.mtp", True)

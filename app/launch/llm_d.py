@@ -1,8 +1,10 @@
 """llm-d: values of its modelservice chart, around the flags of the engine underneath.
 
-Source of the keys: llm-d-incubation/llm-d-modelservice, tag llm-d-modelservice-v0.4.12, charts/llm-d-modelservice.
+Source of the keys: llm-d-incubation/llm-d-modelservice, tag llm-d-modelservice-v0.4.12, charts/llm-d-modelservice; of
+the two roles its examples/values-pd.yaml.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
@@ -13,9 +15,11 @@ from app.launch.forms import CommandError
 from app.launch.frames import ANY_INTERFACE, MOST_GPUS_OF_A_NODE, write_yaml
 from app.launch.invocation import Invocation
 from app.launch.vllm import ENGINE as VLLM
-from app.scenario import Scenario
+from app.scenario import Disaggregation, Parallelism, Scenario
 
 PORT = 8000
+PORT_BEHIND_PROXY = 8200
+PORT_OF_CACHES = 5600
 ROOM = 1.2
 CHART = "llm-d-modelservice 0.4.12"
 # The chart writes these itself, from `parallelism`.
@@ -33,27 +37,19 @@ class Pods:
     stored_bytes: float | None
 
 
-def write(scenario: Scenario, told: Invocation, pods: Pods) -> str:
-    """The values file of one deployment, decode and prefill in the same pods."""
-    split = scenario.parallelism
+def write(scenario: Scenario, told: Invocation, pods: Pods, prefill: Invocation | None = None) -> str:
+    """The values file of one deployment: decode and prefill in the same pods, or in pods of their own where the flags
+    of `prefill` are given."""
     uri = f"hf://{told.source.path}" if told.source.on_hub else "pvc://models/" + told.source.path.rpartition("/")[2]
-    with_chart = pods.engine == VLLM
-    words = [word for pair in told.pairs if not (with_chart and pair[0] in _FROM_THE_CHART) for word in pair]
-    server: dict[str, Any] = {"name": pods.engine, "image": pods.image}
-    if with_chart:
-        server["modelCommand"] = "vllmServe"
-    else:
-        server |= {"modelCommand": "custom", "command": list(pods.serve)}
-        words = ["--model-path", told.source.path, *words, "--host", ANY_INTERFACE, "--port", str(PORT)]
-    server["args"] = words
-    gpus = split.tensor * split.pipeline * split.data
-    if split.pipeline > 1 or not with_chart:
-        server["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
-    server["mountModelVolume"] = True
-    decode: dict[str, Any] = {"create": True, "replicas": pods.replicas}
-    if with_chart:
-        decode["parallelism"] = {"tensor": split.tensor, "data": split.data, "dataLocal": split.data, "workers": 1}
-    decode["containers"] = [server]
+    pool = scenario.techniques.disaggregation if prefill is not None else None
+    decode = _role(told, pods, scenario.parallelism, pods.replicas)
+    apart: dict[str, Any] = {"create": False}
+    proxy: dict[str, Any] = {"enabled": False}
+    if pool is not None and prefill is not None:
+        apart = _role(prefill, pods, pool, pool.instances)
+        for role, port in ((decode, PORT_BEHIND_PROXY), (apart, PORT)):
+            _open_for_caches(role["containers"][0], port)
+        proxy = {"enabled": True, "targetPort": PORT_BEHIND_PROXY, "connector": "nixlv2", "secure": False}
     tail = told.source.path.rpartition("/")[2]
     artifacts: dict[str, Any] = {"name": told.source.path if told.source.on_hub else tail, "uri": uri}
     if pods.stored_bytes is not None:
@@ -63,11 +59,59 @@ def write(scenario: Scenario, told: Invocation, pods: Pods) -> str:
         {
             "multinode": False,
             "modelArtifacts": artifacts,
-            "routing": {"servicePort": PORT, "proxy": {"enabled": False}},
+            "routing": {"servicePort": PORT, "proxy": proxy},
             "decode": decode,
-            "prefill": {"create": False},
+            "prefill": apart,
         }
     )
+
+
+def _role(told: Invocation, pods: Pods, split: Parallelism | Disaggregation, replicas: int) -> dict[str, Any]:
+    """The pods of one role, with their container."""
+    with_chart = pods.engine == VLLM
+    words = [word for pair in told.pairs if not (with_chart and pair[0] in _FROM_THE_CHART) for word in pair]
+    server: dict[str, Any] = {"name": pods.engine, "image": pods.image}
+    if with_chart:
+        server["modelCommand"] = "vllmServe"
+    else:
+        server |= {"modelCommand": "custom", "command": list(pods.serve)}
+        words = ["--model-path", told.source.path, *words, "--host", ANY_INTERFACE, "--port", str(PORT)]
+    server["args"] = words
+    if split.pipeline > 1 or not with_chart:
+        server["resources"] = {"limits": {"nvidia.com/gpu": split.tensor * split.pipeline * split.data}}
+    server["mountModelVolume"] = True
+    role: dict[str, Any] = {"create": True, "replicas": replicas}
+    if with_chart:
+        role["parallelism"] = {"tensor": split.tensor, "data": split.data, "dataLocal": split.data, "workers": 1}
+    return {**role, "containers": [server]}
+
+
+def _open_for_caches(server: dict[str, Any], port: int) -> None:
+    """Let a container send and receive caches, as the chart's example of two roles has it."""
+    server["args"] += ["--kv-transfer-config", json.dumps({"kv_connector": "NixlConnector", "kv_role": "kv_both"})]
+    address = {"fieldRef": {"fieldPath": "status.podIP"}}
+    server["env"] = [
+        {"name": "VLLM_NIXL_SIDE_CHANNEL_HOST", "valueFrom": address},
+        {"name": "VLLM_NIXL_SIDE_CHANNEL_PORT", "value": str(PORT_OF_CACHES)},
+    ]
+    server["ports"] = [{"containerPort": port}, {"containerPort": PORT_OF_CACHES}]
+
+
+def has_prefill(engine: str) -> bool:
+    """Whether the values can say both roles: the chart's proxy and its connector are those of vLLM."""
+    return engine == VLLM
+
+
+def notes_on_prefill(sizes: str, gpus: int) -> list[str]:
+    """What the values with a prefill role of `sizes`, `gpus` an instance, leave to the reader."""
+    found = [
+        f"Decode and prefill are separate pods; the prefill role has {sizes}. Where the cards of the two differ, give "
+        "each role the node selector of its own.",
+        "Caches travel by vLLM's NixlConnector: the image needs NIXL, and the link follows from your cluster.",
+    ]
+    if gpus > MOST_GPUS_OF_A_NODE:
+        found.append("A prefill instance of more than 8 GPUs spans nodes: set multinode and workers as your nodes are.")
+    return found
 
 
 def notes(scenario: Scenario) -> list[str]:

@@ -56,7 +56,7 @@ class Launch:
     replicas: str | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     by_llm_d: bool = False
-    has_prefill: bool = False
+    prefill: Mapping[str, Any] | None = None
 
 
 def find_launch(text: str) -> Launch:
@@ -193,9 +193,8 @@ def _in_values(values: Mapping[str, Any]) -> Launch:
             replicas = role.get("replicas")
             launch.variant, launch.by_llm_d = "llm-d", True
             launch.replicas = replicas if isinstance(replicas, str) else None
-            launch.has_prefill = (
-                isinstance(prefill, dict) and prefill.get("create") is not False and bool(prefill.get("containers"))
-            )
+            if isinstance(prefill, dict) and prefill.get("create") is not False and prefill.get("containers"):
+                launch.prefill = prefill
             return launch
     raise CommandError("The values hold no decode container that launches an engine known here.")
 

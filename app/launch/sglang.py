@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 
 from app.calc.dtypes import Dtype
+from app.calc.techniques.speculation import Method
 from app.catalog.catalog import Catalog
 from app.launch.arguments import Arguments
-from app.launch.findings import Findings, get, put, whole
+from app.launch.findings import Findings, get, whole
 from app.launch.forms import CommandError, Reason
 from app.launch.invocation import (
     Invocation,
     begin,
-    draft_source,
-    guesses_with_mtp,
+    drafter_source,
+    guesser_of,
     read_cast,
     read_draft,
     read_model,
@@ -29,6 +30,12 @@ _CACHE_MEANINGS = {
     "fp8_e5m2": Dtype.FP8,
     "nvfp4": Dtype.FP4,
     "fp4_e2m1": Dtype.FP4,
+}
+_ALGORITHMS = {
+    Method.DRAFT_MODEL: "STANDALONE",
+    Method.EAGLE: "EAGLE3",
+    Method.MTP: "NEXTN",
+    Method.NGRAM: "NGRAM",
 }
 
 
@@ -53,7 +60,10 @@ def write(scenario: Scenario, catalog: Catalog) -> Invocation:
     told.add("--mem-fraction-static", engine.memory_utilization)
     told.add("--context-length", engine.max_model_len)
     told.add("--max-running-requests", engine.max_num_seqs)
-    told.add("--chunked-prefill-size", engine.max_batched_tokens)
+    in_chunks = scenario.techniques.chunked_prefill
+    told.add("--chunked-prefill-size", engine.max_batched_tokens if in_chunks else -1)
+    if not in_chunks and engine.max_batched_tokens is not None:
+        told.note("Without chunked prefill SGLang has no size of a step to be told: it is in the comment line.")
     told.add("--page-size", engine.block_size)
     told.switch("--disable-radix-cache", engine.prefix_caching is False)
     told.switch("--disable-cuda-graph", engine.enforce_eager)
@@ -62,14 +72,12 @@ def write(scenario: Scenario, catalog: Catalog) -> Invocation:
 
 
 def _write_speculation(told: Invocation, scenario: Scenario, catalog: Catalog) -> None:
-    speculative = scenario.techniques.speculative
-    if speculative is None:
+    speculative, method = scenario.techniques.speculative, guesser_of(scenario)
+    if speculative is None or method is None:
         return
-    draft = draft_source(scenario, catalog)
-    with_mtp = guesses_with_mtp(scenario)
-    told.add("--speculative-algorithm", "STANDALONE" if draft else "NEXTN" if with_mtp else "NGRAM")
-    told.add("--speculative-draft-model-path", draft)
-    if draft or with_mtp:
+    told.add("--speculative-algorithm", _ALGORITHMS[method])
+    told.add("--speculative-draft-model-path", drafter_source(told, scenario, catalog))
+    if method is not Method.NGRAM:
         told.add("--speculative-num-steps", speculative.draft_tokens)
         told.add("--speculative-eagle-topk", 1)
     # What is verified in a step is the guesses and the token before them.
@@ -89,10 +97,10 @@ def read(given: Arguments, findings: Findings, catalog: Catalog, files: Mapping[
         ("--dcp-size", "parallelism.decode_context"),
         ("--context-length", "engine.max_model_len"),
         ("--max-running-requests", "engine.max_num_seqs"),
-        ("--chunked-prefill-size", "engine.max_batched_tokens"),
         ("--page-size", "engine.block_size"),
     ):
         findings.whole(flag, path, given.take(flag))
+    _read_chunks(given, findings)
     findings.choice("--kv-cache-dtype", "precision.kv_cache", given.take("--kv-cache-dtype"), _CACHE_MEANINGS)
     findings.real("--mem-fraction-static", "engine.memory_utilization", given.take("--mem-fraction-static"))
     without_cache = given.take_switch("--disable-radix-cache")
@@ -102,6 +110,15 @@ def read(given: Arguments, findings: Findings, catalog: Catalog, files: Mapping[
     if eager is not None:
         findings.tell("--disable-cuda-graph", "engine.enforce_eager", eager)
     _read_speculation(given, findings, catalog)
+
+
+def _read_chunks(given: Arguments, findings: Findings) -> None:
+    """A size that is not positive turns chunked prefill off."""
+    flag = "--chunked-prefill-size"
+    text = given.take(flag)
+    findings.whole(flag, "engine.max_batched_tokens", text)
+    if text is not None and text.strip() in ("-1", "0"):
+        findings.tell(flag, "techniques.chunked_prefill", False)
 
 
 def _read_ranks(given: Arguments, findings: Findings) -> None:
@@ -135,9 +152,8 @@ def _read_speculation(given: Arguments, findings: Findings, catalog: Catalog) ->
     tokens = given.take("--speculative-num-draft-tokens")
     if algorithm is None or not findings.resolved(flag, algorithm):
         return
-    algorithm = algorithm.upper()
-    own = algorithm in ("NEXTN", "EAGLE") and draft is None
-    if not own and algorithm not in ("STANDALONE", "NGRAM"):
+    method = _method(algorithm.upper(), draft)
+    if method is None:
         findings.leave(flag, Reason.VALUE)
         return
     if top is not None and findings.resolved("--speculative-eagle-topk", top):
@@ -147,12 +163,19 @@ def _read_speculation(given: Arguments, findings: Findings, catalog: Catalog) ->
         findings.leave(flag, Reason.VALUE)
         return
     findings.tell(flag, "techniques.speculative.draft_tokens", guessed)
-    if algorithm == "STANDALONE":
+    findings.guessed_by(flag, method)
+    if method is Method.DRAFT_MODEL:
         read_draft(findings, "--speculative-draft-model-path", draft, catalog)
-    else:
-        put(findings.document, "techniques.speculative.draft", None)
-        if own:
-            findings.tell(flag, "model.mtp", True)
+
+
+def _method(algorithm: str, draft: str | None) -> Method | None:
+    """Who guesses; None where it is told otherwise here. EAGLE without a head of its own takes the model's layers."""
+    if algorithm in ("STANDALONE", "NGRAM"):
+        return Method.DRAFT_MODEL if algorithm == "STANDALONE" else Method.NGRAM
+    if draft is None:
+        return Method.MTP if algorithm in ("NEXTN", "EAGLE") else None
+    # Prediction layers were once published as files of their own, and started as a head.
+    return Method.EAGLE if algorithm in ("EAGLE", "EAGLE3") and "nextn" not in draft.lower() else None
 
 
 def _guessed(findings: Findings, steps: str | None, tokens: str | None) -> int | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.techniques.speculation import Method
 from app.catalog.catalog import Catalog
 from app.launch.arguments import Arguments
 from app.launch.findings import Findings, put, yes
@@ -11,8 +12,8 @@ from app.launch.forms import CommandError, Reason
 from app.launch.invocation import (
     Invocation,
     begin,
-    draft_source,
-    guesses_with_mtp,
+    drafter_source,
+    guesser_of,
     read_cast,
     read_draft,
     read_model,
@@ -39,6 +40,14 @@ _SIZES: Mapping[str, str] = {
     "max_batch_size": "engine.max_num_seqs",
     "max_num_tokens": "engine.max_batched_tokens",
 }
+_KINDS = {
+    Method.DRAFT_MODEL: "DraftTarget",
+    Method.EAGLE: "Eagle3",
+    Method.MTP: "MTP",
+    Method.NGRAM: "NGram",
+}
+_KIND_MEANINGS = {word.lower(): method for method, word in _KINDS.items()} | {"eagle": Method.EAGLE}
+_CHUNKS = "enable_chunked_prefill"
 
 
 def write(scenario: Scenario, catalog: Catalog) -> Invocation:
@@ -62,6 +71,7 @@ def write(scenario: Scenario, catalog: Catalog) -> Invocation:
     told.add("--max_batch_size", engine.max_num_seqs)
     told.add("--max_num_tokens", engine.max_batched_tokens)
     told.add("--max_seq_len", engine.max_model_len)
+    told.switch(f"--{_CHUNKS}", scenario.techniques.chunked_prefill)
     for _, dtype in cast:
         told.options["dtype"] = dtype
     if split.data > 1 and split.tensor == 1:
@@ -71,7 +81,7 @@ def write(scenario: Scenario, catalog: Catalog) -> Invocation:
         told.note(f"TensorRT-LLM has no {scenario.precision.kv_cache} cache beside that of the model's own type.")
     if engine.enforce_eager:
         told.options["cuda_graph_config"] = None
-    speculation = _speculation(scenario, catalog)
+    speculation = _speculation(told, scenario, catalog)
     if speculation:
         told.options["speculative_config"] = speculation
     told.options = {key: value for key, value in told.options.items() if value != {}}
@@ -90,14 +100,13 @@ def _cache_options(scenario: Scenario) -> dict[str, Any]:
     return {key: value for key, value in options.items() if value is not None}
 
 
-def _speculation(scenario: Scenario, catalog: Catalog) -> dict[str, Any] | None:
-    speculative = scenario.techniques.speculative
-    if speculative is None:
+def _speculation(told: Invocation, scenario: Scenario, catalog: Catalog) -> dict[str, Any] | None:
+    speculative, method = scenario.techniques.speculative, guesser_of(scenario)
+    if speculative is None or method is None:
         return None
-    draft = draft_source(scenario, catalog)
-    kind = "DraftTarget" if draft else "MTP" if guesses_with_mtp(scenario) else "NGram"
-    options: dict[str, Any] = {"decoding_type": kind, "max_draft_len": speculative.draft_tokens}
-    return {**options, "speculative_model": draft} if draft else options
+    drafter = drafter_source(told, scenario, catalog)
+    options: dict[str, Any] = {"decoding_type": _KINDS[method], "max_draft_len": speculative.draft_tokens}
+    return {**options, "speculative_model": drafter} if drafter else options
 
 
 def read(given: Arguments, findings: Findings, catalog: Catalog, files: Mapping[str, str]) -> None:
@@ -118,6 +127,7 @@ def read(given: Arguments, findings: Findings, catalog: Catalog, files: Mapping[
     if spread and ranks is not None:
         findings.tell("enable_attention_dp", "parallelism.data", ranks)
         put(findings.document, "parallelism.tensor", 1)
+    _read_chunks(options.pop(_CHUNKS, None), given, findings)
     _read_cache(options.pop("kv_cache_config", None), given, findings)
     if "cuda_graph_config" in options:
         eager = options.pop("cuda_graph_config") is None
@@ -158,6 +168,16 @@ def _flag(findings: Findings, key: str, value: Any) -> bool | None:
     return yes(key, text) if findings.resolved(key, text) else None
 
 
+def _read_chunks(option: Any, given: Arguments, findings: Findings) -> None:
+    """Chunked prefill is off here unless it is asked for: a launch that says nothing of it prefills prompts whole."""
+    flagged, in_file = given.take_switch(f"--{_CHUNKS}"), _flag(findings, _CHUNKS, option)
+    said = in_file if flagged is None else flagged
+    if said is not None:
+        findings.tell(_CHUNKS, "techniques.chunked_prefill", said)
+    elif option is None:
+        put(findings.inferred, "techniques.chunked_prefill", False)
+
+
 def _read_cache(options: Any, given: Arguments, findings: Findings) -> None:
     options = {} if options is None else options
     if not isinstance(options, dict):
@@ -186,20 +206,18 @@ def _read_speculation(options: Any, findings: Findings, catalog: Catalog) -> Non
     if not isinstance(options, dict):
         raise CommandError(f"{name} must be a mapping.")
     kind = (_text(name, options.get("decoding_type")) or "").lower().replace("_", "")
-    if kind not in ("mtp", "ngram", "drafttarget"):
+    method = _KIND_MEANINGS.get(kind)
+    if method is None:
         findings.leave(name, Reason.VALUE)
         return
     length = options.get("max_draft_len", options.get("num_nextn_predict_layers"))
     if findings.whole(name, "techniques.speculative.draft_tokens", _text(name, length)) is None:
         findings.leave(name, Reason.VALUE)
         return
-    if kind == "drafttarget":
+    findings.guessed_by(name, method)
+    if method is Method.DRAFT_MODEL:
         draft = options.get("speculative_model", options.get("speculative_model_dir"))
         read_draft(findings, f"{name}.speculative_model", _text(name, draft), catalog)
-    else:
-        put(findings.document, "techniques.speculative.draft", None)
-        if kind == "mtp":
-            findings.tell(name, "model.mtp", True)
 
 
 def written_keys(options: Mapping[str, Any], above: str = "") -> list[str]:

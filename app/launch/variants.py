@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from app.catalog.catalog import Catalog
-from app.launch import carried, command, frames, llama_cpp, llm_d, sglang, tensorrt_llm, vllm
+from app.launch import carried, command, frames, llama_cpp, llm_d, prefill_pool, sglang, tensorrt_llm, vllm
 from app.launch.forms import Variant
 from app.launch.invocation import Invocation
 from app.launch.names import stored_bytes
 from app.launch.releases import Release, release_of
+from app.launch.technique_notes import what_ifs
 from app.scenario import Scenario
 
 _NUMBERED = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}(rc[0-9]{1,3}|\.post[0-9]{1,3})?")
@@ -77,11 +78,13 @@ def launch_variants(scenario: Scenario, catalog: Catalog) -> tuple[Variant, ...]
     engine = _engine(scenario)
     writer, release = _WRITERS[engine], release_of(engine)
     told = writer.write(scenario, catalog)
-    told.notes += _notes_on_release(scenario, release)
+    told.notes += [*what_ifs(scenario.techniques), *_notes_on_release(scenario, release)]
     if scenario.engine.id == LLM_D:
         if not _is_nvidia(scenario, catalog):
             told.notes.append("Image and resource names are those of NVIDIA's cards; put this maker's in their place.")
         return (_values(scenario, catalog, told, writer, release),)
+    if (pool := scenario.techniques.disaggregation) is not None:
+        told.notes.append(prefill_pool.note(pool, catalog))
     frame = _frame(scenario, told, writer, release)
     if not _is_nvidia(scenario, catalog):
         told.notes.append(
@@ -150,10 +153,17 @@ def _frame(scenario: Scenario, told: Invocation, writer: _Writer, release: Relea
 def _values(scenario: Scenario, catalog: Catalog, told: Invocation, writer: _Writer, release: Release) -> Variant:
     image, size = _image(scenario, release), stored_bytes(told.source, scenario.model.id, catalog)
     told.notes += llm_d.notes(scenario)
+    prefill, pool = None, scenario.techniques.disaggregation
+    if pool is not None and llm_d.has_prefill(release.engine):
+        prefill = writer.write(prefill_pool.as_pool(scenario, pool), catalog)
+        told.notes += [f"Of the prefill role: {one}" for one in prefill.notes if one not in told.notes]
+        told.notes += llm_d.notes_on_prefill(prefill_pool.sizes(pool, catalog), prefill_pool.gpus_of(pool))
+    elif pool is not None:
+        told.notes.append(prefill_pool.note(pool, catalog))
 
     def write(comment: str) -> str:
         pods = llm_d.Pods(release.engine, writer.serve, image, _replicas(scenario), size)
-        return (f"{comment}\n" if comment else "") + llm_d.write(scenario, told, pods)
+        return (f"{comment}\n" if comment else "") + llm_d.write(scenario, told, pods, prefill)
 
     variant = _variant(scenario, catalog, (LLM_D, "llm-d values", "yaml"), write, told, release)
     return replace(variant, release=f"{llm_d.CHART}, {release.label}")

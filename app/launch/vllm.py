@@ -5,15 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.calc.dtypes import Dtype, WeightFormat
+from app.calc.techniques.speculation import Method
 from app.catalog.catalog import Catalog
 from app.launch.arguments import Arguments
-from app.launch.findings import Findings, get, put, whole
+from app.launch.findings import Findings, get, whole
 from app.launch.forms import CommandError, Reason
 from app.launch.invocation import (
     Invocation,
     begin,
-    draft_source,
-    guesses_with_mtp,
+    drafter_source,
+    guesser_of,
     read_cast,
     read_draft,
     read_model,
@@ -59,6 +60,13 @@ QUANTIZATIONS = {
     "modelopt_fp4": WeightFormat.NVFP4,
 }
 """Formats that the word alone settles; gptq and compressed-tensors may be of several widths."""
+_METHODS = {Method.DRAFT_MODEL: "draft_model", Method.EAGLE: "eagle3", Method.MTP: "mtp", Method.NGRAM: "ngram"}
+_METHOD_MEANINGS = {word: method for method, word in _METHODS.items()} | {
+    "eagle": Method.EAGLE,
+    "ngram_gpu": Method.NGRAM,
+}
+_NAMES_OF_HEADS = ("eagle-", "eagle3")
+"""By which vLLM knows a head where no method is given."""
 
 
 def write(scenario: Scenario, catalog: Catalog) -> Invocation:
@@ -87,19 +95,32 @@ def write(scenario: Scenario, catalog: Catalog) -> Invocation:
     told.add("--block-size", engine.block_size)
     if engine.prefix_caching is not None:
         told.switch("--enable-prefix-caching" if engine.prefix_caching else "--no-enable-prefix-caching", True)
+    _write_whole_prompts(told, scenario)
     told.switch("--enforce-eager", engine.enforce_eager)
-    told.add("--speculative-config", _speculation(scenario, catalog))
+    told.add("--speculative-config", _speculation(told, scenario, catalog))
     return told
 
 
-def _speculation(scenario: Scenario, catalog: Catalog) -> str | None:
-    speculative = scenario.techniques.speculative
-    if speculative is None:
+def _write_whole_prompts(told: Invocation, scenario: Scenario) -> None:
+    """Chunked prefill is on unless it is denied."""
+    if scenario.techniques.chunked_prefill:
+        return
+    told.switch("--no-enable-chunked-prefill", True)
+    step, longest = scenario.engine.max_batched_tokens, scenario.engine.max_model_len
+    if step is not None and (longest is None or step < longest):
+        told.note(
+            "Without chunked prefill vLLM starts only if --max-num-batched-tokens is at least the longest sequence "
+            "that it serves."
+        )
+
+
+def _speculation(told: Invocation, scenario: Scenario, catalog: Catalog) -> str | None:
+    speculative, method = scenario.techniques.speculative, guesser_of(scenario)
+    if speculative is None or method is None:
         return None
-    draft = draft_source(scenario, catalog)
-    config: dict[str, Any] = {"method": "draft_model" if draft else "mtp" if guesses_with_mtp(scenario) else "ngram"}
-    if draft:
-        config["model"] = draft
+    config: dict[str, Any] = {"method": _METHODS[method]}
+    if drafter := drafter_source(told, scenario, catalog):
+        config["model"] = drafter
     return json.dumps({**config, "num_speculative_tokens": speculative.draft_tokens})
 
 
@@ -132,6 +153,7 @@ def read(given: Arguments, findings: Findings, catalog: Catalog, files: Mapping[
     for flag, path in (
         ("--enable-prefix-caching", "engine.prefix_caching"),
         ("--enforce-eager", "engine.enforce_eager"),
+        ("--enable-chunked-prefill", "techniques.chunked_prefill"),
     ):
         on = given.take_switch(flag)
         if on is not None:
@@ -163,21 +185,27 @@ def _read_speculation(given: Arguments, findings: Findings, catalog: Catalog) ->
             config[key] = value
     if not config:
         return
-    method, model = config.get("method"), config.get("model")
-    if method is None:
-        method = "draft_model" if model else "ngram"
-    if not isinstance(method, str) or not (model is None or isinstance(model, str)):
+    word, model = config.get("method"), config.get("model")
+    if not (word is None or isinstance(word, str)) or not (model is None or isinstance(model, str)):
         raise CommandError(f"{flag}: method and model must be texts.")
-    if method not in ("draft_model", "ngram", "ngram_gpu", "mtp") and not method.endswith("_mtp"):
+    method = _method(word, model)
+    if method is None:
         findings.leave(flag, Reason.VALUE)
         return
     findings.whole(flag, "techniques.speculative.draft_tokens", _written(flag, config.get("num_speculative_tokens")))
-    if method == "draft_model":
+    findings.guessed_by(flag, method)
+    if method is Method.DRAFT_MODEL:
         read_draft(findings, flag, model, catalog)
-    else:
-        put(findings.document, "techniques.speculative.draft", None)
-        if method.endswith("mtp"):
-            findings.tell(flag, "model.mtp", True)
+
+
+def _method(word: str | None, model: str | None) -> Method | None:
+    """Who guesses, by the word for it, or by the name of the drafter where there is none; None for other ways."""
+    if word is not None:
+        return Method.MTP if word.endswith("_mtp") else _METHOD_MEANINGS.get(word)
+    if not model:
+        return Method.NGRAM
+    is_head = any(part in model.lower() for part in _NAMES_OF_HEADS)
+    return Method.EAGLE if is_head else Method.DRAFT_MODEL
 
 
 def _object(flag: str, text: str) -> dict[str, Any]:

@@ -4,7 +4,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from app.calc.attention_variants import AttentionVariant
 from app.calc.dtypes import WeightFormat
+from app.calc.techniques.lengths import Shape
 from app.scenario import Scenario
 from tests.api.strategies import CACHES, NAMES, configs, hardware, reals, some
 from tests.factories import shipped_catalog
@@ -21,11 +23,33 @@ def models() -> st.SearchStrategy[Document]:
     return st.builds(lambda model, mtp: {**model, "mtp": mtp}, listed | listed | own | drawn, st.booleans())
 
 
-def speculation() -> st.SearchStrategy[Document | None]:
-    draft = st.sampled_from(list(shipped_catalog().models)).map(lambda id_: {"id": id_})
+@st.composite
+def speculation(draw: st.DrawFn, with_mtp: bool) -> Document:
+    listed = st.sampled_from(list(shipped_catalog().models)).map(lambda id_: {"id": id_})
     own = configs().map(lambda config: {"config": config})
-    return st.none() | st.fixed_dictionaries(
-        {"draft_tokens": st.integers(1, 64), "draft": st.none() | st.none() | draft | own}
+    tokens, draft = draw(st.integers(1, 64)), draw(st.none() | st.none() | listed | own)
+    methods = ["draft_model"] if draft else ["eagle", "ngram", *(["mtp"] if with_mtp else [])]
+    acceptance = some(acceptance_rate=reals(0, 1)) | some(acceptance_length=reals(1, tokens + 1))
+    method = draw(st.none() | st.sampled_from(methods))
+    return {"draft_tokens": tokens, "draft": draft, "method": method, **draw(acceptance)}
+
+
+def pools() -> st.SearchStrategy[Document]:
+    sizes = some(tensor=SIZES, pipeline=SIZES, data=SIZES, expert=SIZES, instances=st.integers(1, 10**5))
+    ways = some(
+        link=st.sampled_from(["card", "ib-hdr"]), link_gb_per_s=st.none() | reals(1e-3, 1e6), overlap=st.booleans()
+    )
+    return st.builds(lambda card, split, way: {"hardware": card, **split, **way}, hardware(), sizes, ways)
+
+
+def techniques(with_mtp: bool) -> st.SearchStrategy[Document]:
+    return some(
+        speculative=st.none() | speculation(with_mtp),
+        disaggregation=st.none() | pools(),
+        chunked_prefill=st.booleans(),
+        static_batching=st.booleans(),
+        reserved_tokens=st.none() | st.integers(1, 10**8),
+        attention=st.none() | st.sampled_from(AttentionVariant).map(str),
     )
 
 
@@ -84,11 +108,14 @@ def scenarios(draw: st.DrawFn, engine: str) -> Scenario:
                 prompt_tokens=st.integers(1, 10**8),
                 output_tokens=st.integers(1, 10**8),
                 concurrency=st.none() | st.integers(1, 10**6),
+                answer_shape=st.sampled_from(Shape).map(str),
+                longest_answer=st.none() | st.integers(1, 10**8),
                 prefix_hit_rate=reals(0, 1),
+                shared_prefix_tokens=st.integers(0, 10**8),
                 slo_ttft_s=st.none() | reals(1e-9, 1e6),
             )
         ),
-        "techniques": {"speculative": draw(speculation())},
+        "techniques": draw(techniques(model["mtp"])),
         "observed": draw(some(kv_tokens=st.integers(0, 10**12), max_concurrency=reals(0, 1e9))),
         "memory_basis": draw(st.sampled_from(["reported", "marketed"])),
     }

@@ -240,7 +240,7 @@ prefill:
     assert reading.document["hardware"] == {"count": 16}
     assert {unread.flag: unread.reason for unread in reading.unread} == {
         "--kv-transfer-config": Reason.NO_FIELD,
-        "--prefill": Reason.NO_FIELD,
+        "--prefill": Reason.VALUE,
     }
 
 

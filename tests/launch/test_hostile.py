@@ -82,7 +82,11 @@ def test_a_text_cut_off_anywhere_is_read_or_refused(engine: str) -> None:
         precision={"weights": "fp8", "kv_cache": "fp8"},
         parallelism={"data": 8, "expert": 8},
         engine={"id": engine, "max_model_len": 8192, "max_num_seqs": 64, "prefix_caching": False},
-        techniques={"speculative": {"draft_tokens": 2, "draft": {"id": "llama-3.2-1b"}}},
+        techniques={
+            "speculative": {"draft_tokens": 2, "draft": {"id": "llama-3.2-1b"}},
+            "disaggregation": {"hardware": {"id": "h200-sxm"}, "tensor": 8},
+            "chunked_prefill": False,
+        },
     )
     for variant in launch_variants(asked, shipped_catalog()):
         for length in range(len(variant.text)):

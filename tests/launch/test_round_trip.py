@@ -15,7 +15,7 @@ from tests.launch.strategies import ENGINES, scenarios
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_text_gives_its_scenario_back(engine: str) -> None:
-    @settings(max_examples=90)
+    @settings(max_examples=60)
     @given(scenarios(engine))
     def check(asked: Scenario) -> None:
         variants = launch_variants(asked, shipped_catalog())
