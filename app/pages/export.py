@@ -2,6 +2,8 @@
 
 import csv
 import io
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from starlette.responses import Response
 
@@ -15,8 +17,13 @@ _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 
 def csv_of(chart: Chart, answered: Answer) -> Response:
     """Comma-separated values: what it is in lines that begin with #, units in the headers, raw numbers."""
+    return table_csv(chart, (f"Tokenroof: {chart.title}", subject(answered), chart.summary, _versions(answered)))
+
+
+def table_csv(chart: Chart, about: Sequence[str]) -> Response:
+    """The table of a chart under the lines that say what it is."""
     buffer = io.StringIO()
-    for line in (f"Tokenroof: {chart.title}", subject(answered), chart.summary, _versions(answered)):
+    for line in about:
         buffer.write(f"# {line}\n")
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow([_harmless(column) for column in chart.table.columns])
@@ -26,12 +33,20 @@ def csv_of(chart: Chart, answered: Answer) -> Response:
 
 def json_of(chart: Chart, answered: Answer) -> Response:
     """The same with the scenario and the figure."""
-    body = {
-        "title": chart.title,
-        "summary": chart.summary,
+    about = {
         "scenario": answered.scenario.document(),
         "catalog_version": answered.catalog_version,
         "formula_version": answered.formula_version,
+    }
+    return table_json(chart, about)
+
+
+def table_json(chart: Chart, about: Mapping[str, Any]) -> Response:
+    """Table and figure of a chart with what it is about."""
+    body = {
+        "title": chart.title,
+        "summary": chart.summary,
+        **about,
         "table": {"columns": chart.table.columns, "rows": chart.table.rows},
         "figure": chart.figure,
     }
