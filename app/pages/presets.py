@@ -1,7 +1,8 @@
-"""Five people and what each asks first: scenarios to start from."""
+"""People and what each asks first: scenarios to start from."""
 
 from dataclasses import dataclass
 
+from app.production import production_scenario
 from app.scenario import Scenario
 
 DEFAULT_MODEL, DEFAULT_HARDWARE = "llama-3.1-8b", "h100-sxm-80gb"
@@ -22,7 +23,7 @@ def default_scenario() -> Scenario:
 
 
 def presets() -> tuple[Preset, ...]:
-    """One for each of the five, in the order of the page."""
+    """One for each of five, in the order of the page; and a deployment whose operator told what comes out."""
     return (
         _preset(
             "Platform engineer",
@@ -56,6 +57,7 @@ def presets() -> tuple[Preset, ...]:
             {"prompt_tokens": 2_000, "output_tokens": 500, "concurrency": 1},
             {"weights": "int4"},
         ),
+        Preset("Operator", "How does DeepSeek serve V3 and R1 on H800?", production_scenario()),
     )
 
 
