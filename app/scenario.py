@@ -333,6 +333,12 @@ class Techniques(Part):
         None, description="The same model with another attention; nobody trained it. Left out: its own."
     )
 
+    @field_validator("chunked_prefill", mode="before")
+    @classmethod
+    def _null_is_the_default(cls, given: Any) -> Any:
+        """Links that were saved before it was computed hold a null there."""
+        return True if given is None else given
+
 
 class Scenario(Part):
     """What is asked: a model on an accelerator, in a precision, under an engine and a workload."""

@@ -3,17 +3,36 @@
 import numpy as np
 
 from app.answer import answer
+from app.calc.alternatives import Alternative
 from app.calc.evaluation import evaluate
-from app.calc.lever_candidates import Alternative
 from app.calc.sweep import decode_sweep
 from app.catalog.catalog import load_catalog
 from app.charts.gallery import all_charts
 from app.document import document
 from app.pages.presets import default_scenario
 from app.resolve import resolve
+from app.scenario import Scenario
 from app.strict_json import dumps
 from benchmarks.timing import best_of, table
 
+ALL_TECHNIQUES = {
+    "model": {"id": "llama-3.1-8b"},
+    "hardware": {"id": "h200-sxm"},
+    "precision": {"weights": "fp8", "kv_cache": "fp8"},
+    "workload": {
+        "concurrency": 64,
+        "answer_shape": "exponential",
+        "longest_answer": 2000,
+        "shared_prefix_tokens": 500,
+    },
+    "techniques": {
+        "speculative": {"method": "eagle", "draft_tokens": 3, "acceptance_length": 2.8},
+        "disaggregation": {"hardware": {"id": "h100-sxm-80gb"}, "instances": 2},
+        "chunked_prefill": True,
+        "static_batching": True,
+        "attention": "mla",
+    },
+}
 SIDE = 1_000
 LOOP = 200
 
@@ -54,10 +73,12 @@ def run() -> None:
     def expected() -> object:
         return evaluate(deployment).measures.serving
 
+    combined = resolve(Scenario.model_validate(ALL_TECHNIQUES), catalog).deployment
     base = each(lambda: dumps({"a": [1.0] * 100}))
     rows = [
         ("JSON of a hundred numbers", base),
         ("one evaluation, expected values and intervals", each(expected)),
+        ("one evaluation, all techniques at once", each(lambda: evaluate(combined).measures.serving)),
         ("one evaluation, derivations written out", each(explained)),
         ("scenario to answer (validate, resolve, evaluate)", each(lambda: answer(default_scenario(), catalog))),
         ("answer to document", each(lambda: document(answered))),

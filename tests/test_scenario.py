@@ -2,6 +2,7 @@
 
 import json
 import math
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -9,99 +10,8 @@ from pydantic import ValidationError
 
 from app.scenario import MAX_TEXT, Scenario
 from tests.factories import custom_card, merge_patch, scenario, scenario_document
+from tests.scenario_fields import CUSTOM_NORMAL, FIELDS, LEAST_OF_PART, NORMAL, Field
 
-NORMAL: dict[str, Any] = {
-    "schema_version": 1,
-    "model": {
-        "id": "llama-3.1-8b",
-        "name": None,
-        "config": None,
-        "quantization": None,
-        "read_as": None,
-        "architecture": None,
-        "mtp": False,
-    },
-    "hardware": {"id": "h100-sxm-80gb", "custom": None, "count": None},
-    "precision": {"weights": None, "kv_cache": "bf16", "compute": None},
-    "parallelism": {"tensor": 1, "pipeline": 1, "expert": 1, "data": 1, "decode_context": 1},
-    "engine": {
-        "id": "vllm",
-        "underneath": None,
-        "version": None,
-        "memory_utilization": None,
-        "max_model_len": None,
-        "max_num_seqs": None,
-        "max_batched_tokens": None,
-        "block_size": None,
-        "prefix_caching": None,
-        "enforce_eager": False,
-        "total_memory_bytes": None,
-        "weights_bytes": None,
-        "activation_bytes": None,
-        "non_framework_bytes": None,
-        "graph_bytes": None,
-        "kv_pool_bytes": None,
-    },
-    "workload": {
-        "prompt_tokens": 1000,
-        "output_tokens": 500,
-        "concurrency": 64,
-        "prefix_hit_rate": 0.0,
-        "slo_ttft_s": None,
-        "slo_tpot_s": None,
-    },
-    "techniques": {"speculative": None, "disaggregation": None, "chunked_prefill": None},
-    "observed": {"kv_tokens": None, "gpu_blocks": None, "max_concurrency": None},
-    "memory_basis": "reported",
-}
-CUSTOM_NORMAL: dict[str, Any] = {
-    "name": "Custom accelerator",
-    "memory_gb": 80.0,
-    "memory_reported_mib": None,
-    "bandwidth_gb_per_s": 3350.0,
-    "dense_tflops": {"bf16": 989.0},
-    "tdp_w": None,
-    "usd_per_hour": None,
-    "link_one_way_gb_per_s": None,
-}
-# Path, whole number or not, may be null, least and most that is allowed. None: the least is open, above zero.
-Field = tuple[str, bool, bool, float | None, float]
-FIELDS: list[Field] = [
-    ("hardware.count", True, True, 1, 10**6),
-    ("parallelism.tensor", True, False, 1, 1024),
-    ("parallelism.pipeline", True, False, 1, 1024),
-    ("parallelism.expert", True, False, 1, 4096),
-    ("parallelism.data", True, False, 1, 4096),
-    ("parallelism.decode_context", True, False, 1, 1024),
-    ("engine.memory_utilization", False, True, 0.01, 1),
-    ("engine.max_model_len", True, True, 1, 10**8),
-    ("engine.max_num_seqs", True, True, 1, 10**6),
-    ("engine.max_batched_tokens", True, True, 1, 10**8),
-    ("engine.block_size", True, True, 1, 65_536),
-    ("engine.total_memory_bytes", False, True, 1, 1e15),
-    ("engine.weights_bytes", False, True, 0, 1e15),
-    ("engine.activation_bytes", False, True, 0, 1e15),
-    ("engine.non_framework_bytes", False, True, 0, 1e15),
-    ("engine.graph_bytes", False, True, 0, 1e15),
-    ("engine.kv_pool_bytes", False, True, 1, 1e15),
-    ("workload.prompt_tokens", True, False, 1, 10**8),
-    ("workload.output_tokens", True, False, 1, 10**8),
-    ("workload.concurrency", True, True, 1, 10**6),
-    ("workload.prefix_hit_rate", False, False, 0, 1),
-    ("workload.slo_ttft_s", False, True, None, 1e6),
-    ("workload.slo_tpot_s", False, True, None, 1e6),
-    ("techniques.speculative.draft_tokens", True, False, 1, 64),
-    ("observed.kv_tokens", True, True, 0, 10**12),
-    ("observed.gpu_blocks", True, True, 0, 10**12),
-    ("observed.max_concurrency", False, True, 0, 1e9),
-    ("hardware.custom.memory_gb", False, False, 0.001, 1e6),
-    ("hardware.custom.memory_reported_mib", True, True, 1, 10**9),
-    ("hardware.custom.bandwidth_gb_per_s", False, False, 0.001, 1e9),
-    ("hardware.custom.dense_tflops.bf16", False, False, 1e-6, 1e9),
-    ("hardware.custom.tdp_w", False, True, 0.001, 1e6),
-    ("hardware.custom.usd_per_hour", False, True, 0, 1e6),
-    ("hardware.custom.link_one_way_gb_per_s", False, True, 0.001, 1e9),
-]
 numeric = pytest.mark.parametrize("field", FIELDS, ids=[field[0] for field in FIELDS])
 
 
@@ -110,6 +20,9 @@ def document_with(path: str, value: Any) -> dict[str, Any]:
     document = scenario_document()
     if path.startswith("hardware.custom"):
         document["hardware"] = {"custom": custom_card()}
+    for part, least in LEAST_OF_PART.items():
+        if path.startswith(f"{part}."):
+            document["techniques"] = {part.rpartition(".")[2]: deepcopy(least)}
     table = document
     *parents, last = path.split(".")
     for key in parents:
@@ -226,7 +139,24 @@ def test_an_unknown_key_is_refused_by_name(path: str) -> None:
         ("engine.underneath", "../vllm"),
         ("observed", None),
         ("techniques.disaggregation", True),
-        ("techniques.chunked_prefill", False),
+        ("techniques.disaggregation.hardware", None),
+        ("techniques.disaggregation.hardware", "h100-sxm-80gb"),
+        ("techniques.disaggregation.overlap", 1),
+        ("techniques.disaggregation.overlap", None),
+        ("techniques.disaggregation.link", None),
+        ("techniques.disaggregation.link", 5),
+        ("techniques.disaggregation.colour", 5),
+        ("techniques.speculative.method", "eagle-3"),
+        ("techniques.speculative.method", 1),
+        ("techniques.chunked_prefill", 0),
+        ("techniques.static_batching", "true"),
+        ("techniques.static_batching", None),
+        ("techniques.attention", "MLA"),
+        ("techniques.attention", "mha\n"),
+        ("techniques.attention", ["mha"]),
+        ("workload.answer_shape", "normal"),
+        ("workload.answer_shape", None),
+        ("workload.answer_shape", 1),
         ("workload", None),
         ("workload", []),
         ("engine", "vllm"),
@@ -245,7 +175,10 @@ def test_a_value_of_another_kind_is_refused_where_it_stands(path: str, value: An
     "id_",
     ["", " ", "Llama", "llama 3", "llama\n", "-llama", ".llama", "ll\x00ama", "../x", "a/b", "é", "x" * 121, "a\u202e"],
 )
-@pytest.mark.parametrize("path", ["model.id", "hardware.id", "engine.id"])
+@pytest.mark.parametrize(
+    "path",
+    ["model.id", "hardware.id", "engine.id", "techniques.disaggregation.hardware.id", "techniques.disaggregation.link"],
+)
 def test_an_id_is_short_and_plain(path: str, id_: str) -> None:
     assert places(document_with(path, id_)) == {path}
 
@@ -271,6 +204,33 @@ def test_model_and_hardware_have_no_default(key: str) -> None:
 )
 def test_a_model_and_a_card_are_named_or_described_and_not_both(section: str, value: Any) -> None:
     assert places(scenario_document() | {section: value}) == {section}
+
+
+@pytest.mark.parametrize(
+    "speculative",
+    [
+        {"draft_tokens": 3, "acceptance_rate": 0.5, "acceptance_length": 2.0},
+        {"draft_tokens": 3, "acceptance_length": 4.000001},
+        *({"draft_tokens": 3, "method": method, "draft": {"id": "a"}} for method in ("eagle", "mtp", "ngram")),
+    ],
+)
+def test_guesses_that_contradict_each_other_are_refused_as_one(speculative: Any) -> None:
+    assert places(scenario_document(techniques={"speculative": speculative})) == {"techniques.speculative"}
+
+
+def test_a_null_that_was_saved_before_chunks_were_computed_means_them() -> None:
+    old = scenario_document(techniques={"speculative": None, "disaggregation": None, "chunked_prefill": None})
+    assert Scenario.model_validate(old) == scenario()
+
+
+@pytest.mark.parametrize("hardware", [{}, {"id": "a", "custom": custom_card()}])
+def test_the_card_of_a_prefill_pool_is_named_or_described_and_not_both(hardware: Any) -> None:
+    found = places(scenario_document(techniques={"disaggregation": {"hardware": hardware}}))
+    assert found == {"techniques.disaggregation.hardware"}
+
+
+def test_a_prefill_pool_needs_a_card() -> None:
+    assert places(scenario_document(techniques={"disaggregation": {}})) == {"techniques.disaggregation.hardware"}
 
 
 @pytest.mark.parametrize("missing", ["memory_gb", "bandwidth_gb_per_s", "dense_tflops"])

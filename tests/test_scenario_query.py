@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
 
 from app.calc.dtypes import Dtype
 from app.refusal import ScenarioError
-from app.scenario import Scenario
+from app.resolve import resolve
+from app.scenario import Disaggregation, Scenario, Speculative
 from app.scenario_query import (
     BY_NAME,
     FIELDS,
@@ -22,7 +24,8 @@ from app.scenario_query import (
     written_bytes,
 )
 from tests.api.strategies import Document, documents
-from tests.factories import custom_card, scenario
+from tests.calc.techniques.combined import combined_documents
+from tests.factories import custom_card, scenario, shipped_catalog
 
 REFERENCE = [("model", "llama-3.1-8b"), ("hw", "h100-sxm-80gb")]
 NULL_OF_THE_ENGINE = {
@@ -42,7 +45,16 @@ NULL_OF_THE_ENGINE = {
     "pool": "kv_pool_bytes",
 }
 OBSERVED = {"log_tokens": "kv_tokens", "log_blocks": "gpu_blocks", "log_concurrency": "max_concurrency"}
-NULLABLE = {"count", "w", "compute", "batch", "ttft", "tpot", *NULL_OF_THE_ENGINE, *OBSERVED}
+NULL_OF_THE_WORKLOAD = ("concurrency", "longest_answer", "slo_ttft_s", "slo_tpot_s")
+NULLABLE = {"count", "w", "compute", "batch", "longest", "ttft", "tpot", "reserved", "attention"} | {
+    *NULL_OF_THE_ENGINE,
+    *OBSERVED,
+}
+
+
+def leaves_of(part: type[BaseModel]) -> dict[str, Any]:
+    """The keys of a part that a scenario leaves out."""
+    return dict.fromkeys(part.model_fields)
 
 
 def refusals(items: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -59,6 +71,59 @@ def test_every_scenario_comes_back_from_its_query(document: Document) -> None:
     assert Scenario.model_validate(scenario_document(items)) == asked
     assert query_items(Scenario.model_validate(scenario_document(items))) == items
     assert len(dict(items)) == len(items)
+
+
+@given(combined_documents())
+@settings(derandomize=True, deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+def test_every_technique_comes_back_from_the_query(document: Document) -> None:
+    asked = Scenario.model_validate(document)
+    items = query_items(asked)
+    assert Scenario.model_validate(scenario_document(items)) == asked
+    assert query_items(Scenario.model_validate(scenario_document(items))) == items
+    assert Scenario.model_validate(asked.document()) == asked
+
+
+@pytest.mark.parametrize(
+    ("items", "path"),
+    [
+        ([("accept", "0.8"), ("accept_len", "2.8"), ("draft_tokens", "3")], "techniques.speculative"),
+        ([("accept_len", "4.5"), ("draft_tokens", "3")], "techniques.speculative"),
+        ([("draft", "qwen3-0.6b"), ("method", "eagle"), ("draft_tokens", "3")], "techniques.speculative"),
+        ([("accept", "0.8")], "techniques.speculative.draft_tokens"),
+        ([("accept", "1.5"), ("draft_tokens", "3")], "techniques.speculative.acceptance_rate"),
+        ([("method", "medusa"), ("draft_tokens", "3")], "techniques.speculative.method"),
+        ([("pd_tp", "4")], "techniques.disaggregation.hardware"),
+        ([("pd_hw", "h100-sxm-80gb"), ("pd_x", "100001")], "techniques.disaggregation.instances"),
+        ([("pd_hw", "h100-sxm-80gb"), ("pd_rate", "1e300")], "techniques.disaggregation.link_gb_per_s"),
+        ([("pd_hw", "h100-sxm-80gb"), ("pd_custom", '{"memory_gb":1}')], "techniques.disaggregation.hardware"),
+        ([("spread", "normal")], "workload.answer_shape"),
+        ([("shared", "-1")], "workload.shared_prefix_tokens"),
+        ([("reserved", "0")], "techniques.reserved_tokens"),
+        ([("attention", "MLA")], "techniques.attention"),
+    ],
+)
+def test_a_technique_that_is_no_technique_is_refused_in_the_form(items: list[tuple[str, str]], path: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Scenario.model_validate(scenario_document([*REFERENCE, *items]))
+    assert any(".".join(map(str, error["loc"])).startswith(path) for error in caught.value.errors())
+    assert name_of(path) in dict(items) or path.endswith(("draft_tokens", "hardware"))
+
+
+_HOSTILE = ("nan", "inf", "1e999999", "٣", "<b>", "'--", "\x00", "\ud800", "{}", "1;2", "9" * 401)
+
+
+@pytest.mark.parametrize("name", [field.name for field in FIELDS if field.path.startswith("techniques.")])
+def test_hostile_text_is_refused_at_the_field_by_the_form_or_by_the_catalog(name: str) -> None:
+    beside = [("draft_tokens", "3"), ("pd_hw", "h100-sxm-80gb")]
+    for text in _HOSTILE:
+        items = [*REFERENCE, *(item for item in beside if item[0] != name), (name, text)]
+        with pytest.raises((ScenarioError, ValidationError)) as caught:
+            resolve(Scenario.model_validate(scenario_document(items)), shipped_catalog())
+        if isinstance(caught.value, ScenarioError):
+            path = BY_NAME[name].path
+            assert all(
+                refusal.path.startswith(path.rpartition(".config")[0] or path) for refusal in caught.value.refusals
+            )
 
 
 @pytest.mark.parametrize(
@@ -86,11 +151,10 @@ def test_every_leaf_of_a_scenario_has_one_name() -> None:
 
     full = scenario(hardware={"custom": custom_card()}).document()
     full["hardware"]["custom"]["dense_tflops"] = dict.fromkeys(Dtype, 1.0)
-    speculative = {"draft_tokens", "draft.id", "draft.config"}
-    assert {field.path for field in FIELDS} == {path for path in leaves(full) if not path.startswith("techniques.")} | {
-        "model.config",
-        *(f"techniques.speculative.{leaf}" for leaf in speculative),
-    }
+    full["techniques"] |= {"speculative": leaves_of(Speculative), "disaggregation": leaves_of(Disaggregation)}
+    full["techniques"]["speculative"]["draft"] = {"id": None, "config": None}
+    full["techniques"]["disaggregation"]["hardware"] = {"id": None, "custom": None}
+    assert {field.path for field in FIELDS} == {*leaves(full), "model.config"}
     assert len(BY_NAME) == len(FIELDS)
     assert all(name_of(field.path) == field.name for field in FIELDS)
 
@@ -106,7 +170,8 @@ def test_empty_means_null_only_where_the_table_says() -> None:
         "precision": {"weights": None, "compute": None},
         "engine": dict.fromkeys(NULL_OF_THE_ENGINE.values()),
         "observed": dict.fromkeys(OBSERVED.values()),
-        "workload": dict.fromkeys(("concurrency", "slo_ttft_s", "slo_tpot_s")),
+        "workload": dict.fromkeys(NULL_OF_THE_WORKLOAD),
+        "techniques": dict.fromkeys(("reserved_tokens", "attention")),
     }
     assert Scenario.model_validate(document).workload.concurrency is None
     assert Scenario.model_validate(document).workload.prompt_tokens == 1000
@@ -131,7 +196,13 @@ def test_empty_means_null_only_where_the_table_says() -> None:
         ("workload.concurrency", "batch"),
         ("schema_version", "v"),
         ("workload", None),
-        ("techniques.speculative", None),
+        ("techniques", None),
+        ("techniques.speculative", "draft_tokens"),
+        ("techniques.speculative.method", "method"),
+        ("techniques.disaggregation", "pd_hw"),
+        ("techniques.disaggregation.hardware", "pd_hw"),
+        ("techniques.disaggregation.hardware.custom.memory_gb", "pd_custom"),
+        ("techniques.disaggregation.link_gb_per_s", "pd_rate"),
         ("", None),
         ("nope.nope", None),
     ],

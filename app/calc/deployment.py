@@ -151,6 +151,13 @@ class Deployment:
         return self if self.prefill_pool is None else _prompt_side(self, self.prefill_pool)
 
     @property
+    def rates(self) -> frozenset[Dtype]:
+        """Types of arithmetic that the card has a published rate of, and the card of a prefill pool too."""
+        own = frozenset(self.accelerator.peak_flops_per_s)
+        pool = self.prefill_pool
+        return own if pool is None else own & frozenset(pool.accelerator.peak_flops_per_s)
+
+    @property
     def positions(self) -> int:
         """Positions of each sequence in a decode step: one, and those that were guessed."""
         return self.speculation.positions if self.speculation else 1

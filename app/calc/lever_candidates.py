@@ -107,7 +107,7 @@ def _narrower_cache(asked: _Asked) -> Iterator[Candidate]:
 def _narrower_weights(asked: _Asked) -> Iterator[Candidate]:
     """Narrower weights. A measured pool is kept: they would leave at least as much room for it."""
     deployment, forgotten = asked.forgetting("weights")
-    precision, rates = deployment.precision, deployment.accelerator.peak_flops_per_s
+    precision, rates = deployment.precision, deployment.rates
     bits, model, wide = precision.weights.narrowest.element.bits, deployment.architecture, deployment.wide_dtype
     choices = [
         (WeightFormat.FP8, Dtype.FP8, Dtype.FP8 if Dtype.FP8 in rates else wide),

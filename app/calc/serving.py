@@ -87,7 +87,8 @@ def serving(deployment: Deployment, running: int, batch: int, prompts: PromptSid
     """
     workload, split = deployment.workload, deployment.split
     tokens, stages = workload.output_tokens, split.pipeline
-    ttft = prompts.prefill.ceiling_s / deployment.prompt_side.split.pipeline + prompts.link_wait_s
+    prompt_stages = (deployment.prefill_pool or deployment).split.pipeline
+    ttft = prompts.prefill.ceiling_s / prompt_stages + prompts.link_wait_s
     tpot = decode.ceiling_s / deployment.tokens_per_step
     latency = scalar(total_latency_s(ttft, tpot, tokens))
     occupied = occupied_tokens(deployment, batch)

@@ -13,6 +13,7 @@ from app.calc.doors.disaggregation import pool_change, split_in_two
 from app.calc.doors.prefix_caching import SYSTEM_SHARE, prefix_change, with_system_prompt
 from app.calc.doors.speculative import speculation_change, usual_speculation
 from app.calc.split import SplitError
+from app.calc.techniques.drafters import remodelled
 from app.calc.techniques.speculation import METHOD_WORDS
 
 
@@ -86,11 +87,8 @@ def _grouped(deployment: Deployment) -> Iterator[Technique]:
         if own_variant(deployment.architecture) is not AttentionVariant.MHA:
             return
         own = deployment.published_architecture or deployment.architecture
-        changed = replace(
-            deployment,
-            architecture=as_variant(own, AttentionVariant.GQA),
-            published_architecture=own,
-        )
+        changed = remodelled(deployment, as_variant(own, AttentionVariant.GQA))
+        changed = replace(changed, published_architecture=own)
         changed.architecture.split(deployment.split)
     except (VariantError, SplitError):
         return

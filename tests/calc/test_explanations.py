@@ -19,7 +19,7 @@ from tests.calc.formulas import computed, reread, substituted_value, symbols
 from tests.calc.strategies import deployments, repeatable
 from tests.factories import answer_to, custom_card, deployment, shipped_catalog
 
-UNITS = {"", "B", "B/s", "FLOP", "FLOP/s", "FLOP/B", "s", "tokens", "tokens/s", "$", "W", "J"}
+UNITS = {"", "B", "B/s", "FLOP", "FLOP/s", "FLOP/B", "s", "tokens", "tokens/s", "requests/s", "$", "W", "J"}
 EIGHT = {"tensor": 8}
 CASES: dict[str, dict[str, Any]] = {
     "reference": {},
@@ -135,6 +135,37 @@ CASES: dict[str, dict[str, Any]] = {
         "hardware": "h200-sxm",
         "techniques": {"speculative": {"draft_tokens": 2}},
     },
+    "eagle": {
+        "techniques": {"speculative": {"draft_tokens": 3, "method": "eagle", "acceptance_length": 2.8}},
+        "workload": {"slo_ttft_s": 1, "slo_tpot_s": 0.02},
+    },
+    "own layers guess": {
+        "model": {"id": "deepseek-v3", "mtp": True},
+        "hardware": "h200-sxm",
+        "parallelism": {"data": 8, "expert": 8},
+        "precision": {"kv_cache": "fp8"},
+        "techniques": {"speculative": {"draft_tokens": 1, "acceptance_rate": 0.85}},
+    },
+    "prefill pool": {
+        "techniques": {"disaggregation": {"hardware": {"id": "b200-sxm"}, "instances": 2, "link": "ethernet-100g"}},
+        "workload": {"prompt_tokens": 8000, "slo_ttft_s": 2},
+    },
+    "prefill pool in stages, not overlapped": {
+        "model": "llama-3.1-70b",
+        "parallelism": {"tensor": 4},
+        "techniques": {
+            "disaggregation": {"hardware": {"id": "rtx-4090"}, "tensor": 4, "pipeline": 2, "overlap": False}
+        },
+    },
+    "static and spread": {
+        "workload": {"answer_shape": "exponential", "longest_answer": 2000, "concurrency": 700},
+        "techniques": {"static_batching": True},
+    },
+    "reserved": {"techniques": {"reserved_tokens": 32_000}, "workload": {"concurrency": 3}},
+    "reserved more than there is": {"techniques": {"reserved_tokens": 10**7}, "workload": {"concurrency": 3}},
+    "shared": {"workload": {"prompt_tokens": 4000, "shared_prefix_tokens": 3000, "concurrency": None}},
+    "shared, windows": {"model": "gemma-3-27b", "workload": {"shared_prefix_tokens": 1000}},
+    "whole prompts as latents": {"techniques": {"attention": "mla", "chunked_prefill": False}},
     "everything given": {
         "engine": {
             "total_memory_bytes": 8.4e10,

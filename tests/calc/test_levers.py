@@ -9,9 +9,9 @@ import pytest
 
 from app.answer import Answer, answer
 from app.calc.accelerator import Accelerator
+from app.calc.alternatives import Alternative
 from app.calc.deployment import Deployment
 from app.calc.dtypes import Dtype
-from app.calc.alternatives import Alternative
 from app.calc.levers import MOST_LEVERS, WORTH_IT, Aim, Lever, aim_of, levers
 from app.calc.measure import measure
 from app.calc.verdict import State

@@ -23,6 +23,7 @@ from app.calc.notation import quantity, significant
 from app.calc.parameters import count_parameters, weight_bytes
 from app.calc.phase import OperatorCost
 from app.calc.split import SplitError
+from app.calc.techniques.drafters import remodelled
 
 TITLE = "Fewer keys and values"
 TOKEN, SEQUENCE, WEIGHTS, INTENSITY = (
@@ -110,7 +111,7 @@ def _told(asked: Asked, base: Architecture) -> tuple[dict[AttentionVariant, _Tol
             if architecture == asked.deployment.architecture:
                 deployment = asked.deployment
             else:
-                deployment = _placed(replace(bare, architecture=architecture))
+                deployment = _placed(remodelled(bare, architecture))
         except (VariantError, SplitError) as error:
             reasons[variant] = str(error)
             continue

@@ -11,6 +11,7 @@ from typing import Any
 
 from app.calc.broadcast import scalar
 from app.calc.deployment import Deployment
+from app.calc.deployment_limits import MOST_CONCURRENT
 from app.calc.doors.door import Asked, Better, Door, DoorId, Figure, Level, Row, Variants
 from app.calc.doors.sides import ROOM, Side, change_of_time, figure, side_of, told, working
 from app.calc.explanation import Explanation
@@ -94,7 +95,7 @@ def _together(here: Deployment) -> Deployment:
         return replace(here, prefill_pool=None, replicas=replicas)
     replicas = here.replicas if here.replicas > 1 else REPLICAS
     asked = here.workload.concurrency
-    scaled = None if asked is None else asked * replicas // here.replicas
+    scaled = None if asked is None else min(MOST_CONCURRENT, asked * replicas // here.replicas)
     return replace(here, replicas=replicas, workload=replace(here.workload, concurrency=scaled))
 
 
@@ -214,7 +215,7 @@ def _row(asked: Asked, side: Side) -> Row:
         None if pool is None else pool.per_s,
         _used_up(side) if pool else None,
     )
-    return Row(label, values, deployment == asked.deployment)
+    return Row(label, values, deployment == asked.deployment, side.note)
 
 
 def _used_up(side: Side) -> float:

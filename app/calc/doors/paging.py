@@ -8,6 +8,7 @@ Source: Kwon et al., "Efficient memory management for large language model servi
 from dataclasses import replace
 
 from app.calc.deployment import Deployment
+from app.calc.deployment_limits import MOST_TOKENS
 from app.calc.doors.door import Asked, Better, Door, DoorId, Figure, Level, Row, Variants
 from app.calc.doors.sides import Side, figure, served_figures, side_of, times, working
 from app.calc.explanation import Explanation
@@ -109,7 +110,7 @@ def _longest(deployment: Deployment) -> int:
 
 
 def _power_of_two(tokens: int) -> int:
-    return 1 << (tokens - 1).bit_length()
+    return min(MOST_TOKENS, 1 << (tokens - 1).bit_length())
 
 
 def _rows(asked: Asked, paged: Deployment, reserved: int) -> list[Row]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app.calc.broadcast import scalar
 from app.calc.deployment import Deployment
 from app.calc.doors.door import Asked, Better, Door, DoorId, Figure, Level, Row, Variants
 from app.calc.doors.sides import ALIKE, Side, figure, served_figures, side_of, told_as, working
@@ -18,6 +19,7 @@ from app.calc.lever_candidates import MOST_CARDS, holds
 from app.calc.measure import replica_batch
 from app.calc.memory import memory
 from app.calc.notation import quantity, significant
+from app.calc.operators import decode_operators
 from app.calc.split import Split, SplitError, stage_sizes
 
 TITLE = "Over several GPUs"
@@ -300,10 +302,13 @@ def _all_reduce(side: Side) -> Explanation:
     """Bytes that the all-reduces of a decode step send in one direction, under tensor parallelism alone."""
     deployment, volume = side.deployment, _link_bytes(side)
     ranks, width = deployment.split.tensor, deployment.wide_dtype.bytes
-    batch = replica_batch(deployment, side.measures.memory.running_sequences) * deployment.positions
+    sequences = replica_batch(deployment, side.measures.memory.running_sequences)
+    batch = sequences * deployment.positions
+    step = decode_operators(deployment, sequences, deployment.workload.mid_answer_tokens)
+    drafted = sum(scalar(op.link_bytes) for op in step if op.is_drafting)
     hidden = deployment.architecture.hidden_size
     calls = sum(g.count * ((g.mixer is not None) + bool(g.feed_forwards)) for g in deployment.architecture.layers)
-    terms = (
+    terms: tuple[tuple[str, str, float, str], ...] = (
         ("n", "tensor ranks", float(ranks), ""),
         ("c", "all-reduces of a step", float(calls), ""),
         ("B", "positions of all sequences of a step", float(batch), ""),
@@ -311,4 +316,6 @@ def _all_reduce(side: Side) -> Explanation:
         ("b", "bytes of an activation", width, "B"),
     )
     formula = "2 × (n − 1) ÷ n × c × B × h × b"
+    if drafted:
+        formula, terms = f"{formula} + D", (*terms, ("D", "the same of the passes that guess", drafted, "B"))
     return working("parallelism.all_reduce", "Bytes of all-reduces in a step", formula, terms, (volume, "B", _SOURCE))

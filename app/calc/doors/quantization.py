@@ -107,7 +107,7 @@ def _is_narrow(precision: Precision) -> bool:
 
 def _wide(deployment: Deployment) -> Precision | None:
     """16 bits everywhere; wider arithmetic where the card has no such rate; None where it has nothing so wide."""
-    own, rates = deployment.precision, deployment.accelerator.peak_flops_per_s
+    own, rates = deployment.precision, deployment.rates
     compute = own.compute if own.compute.bits == Dtype.BF16.bits else next((d for d in _WIDE if d in rates), None)
     if compute is None:
         return None
@@ -117,13 +117,13 @@ def _wide(deployment: Deployment) -> Precision | None:
 
 
 def _usual(deployment: Deployment, wide: Precision) -> Precision:
-    compute = Dtype.FP8 if Dtype.FP8 in deployment.accelerator.peak_flops_per_s else wide.compute
+    compute = Dtype.FP8 if Dtype.FP8 in deployment.rates else wide.compute
     return Precision(convention(WeightFormat.FP8, deployment.architecture), Dtype.FP8, compute)
 
 
 def _formats(deployment: Deployment, wide: Precision) -> list[Precision]:
     """What is compared: each part narrowed alone, then together, as far as the card has the rates."""
-    rates = deployment.accelerator.peak_flops_per_s
+    rates = deployment.rates
 
     def stored(weights: WeightFormat, kv_cache: Dtype, compute: Dtype) -> Precision:
         return Precision(convention(weights, deployment.architecture), kv_cache, compute)

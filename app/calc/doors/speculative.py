@@ -150,14 +150,10 @@ def _rows(asked: Asked, guessing: Deployment, speculation: Speculation, curve: P
 def _row(asked: Asked, deployment: Deployment, label: str, curve: Paying) -> Row:
     side = side_of(asked, deployment)
     served = side.measures.serving
-    values = (
-        deployment.tokens_per_step,
-        served.tpot_s.ceiling,
-        served.tpot_s.mid,
-        side.tokens_per_s,
-        curve.at(deployment.tokens_per_step).stops_at,
-    )
-    return Row(label, values, deployment == asked.deployment)
+    stops = curve.at(deployment.tokens_per_step).stops_at
+    note = "pays at every batch looked at" if stops is None else "pays at no batch" if stops <= 1 else ""
+    values = (deployment.tokens_per_step, served.tpot_s.ceiling, served.tpot_s.mid, side.tokens_per_s, stops)
+    return Row(label, values, deployment == asked.deployment, note)
 
 
 def rule_stop(guessing: Deployment) -> float:

@@ -67,6 +67,8 @@ class BlockRoom:
         share = self.blocks(pool_bytes) // max(1, sequences)
         if self.plan.blocks_of(MOST_TOKENS) <= share:
             return None
+        if self._is_plain:
+            return share * self.plan.smallest_block_tokens
         low, high = 0, MOST_TOKENS
         while high - low > 1:
             middle = (low + high) // 2
@@ -110,13 +112,21 @@ class BlockRoom:
         """An even share of the blocks; of several groups found by halving."""
         if self.plan is None:
             return _nothing(0)
-        kind, users = self.plan.kinds[0], Term("B", "sequences that share it", max(1, sequences), "")
-        if not self.plan.is_hybrid and kind.window is None and not kind.is_state:
+        users = Term("B", "sequences that share it", max(1, sequences), "")
+        if self._is_plain:
             size = Term("n_b", "tokens of a block", self.plan.smallest_block_tokens, "tokens")
             return Working("min(⌊⌊pool ÷ b⌋ ÷ B⌋ × n_b, c_most)", (*self._pool(pool_bytes), users, size, _MOST))
         found = self.longest(pool_bytes, sequences) or 0
         label = f"longest context whose blocks, {max(1, sequences):,} times, stay within {self.blocks(pool_bytes):,}"
         return Working("c", (Term("c", label, found, "tokens"),))
+
+    @property
+    def _is_plain(self) -> bool:
+        """True where there is one group that keeps every token: its blocks grow evenly with the sequence."""
+        if self.plan is None or self.plan.is_hybrid:
+            return False
+        (kind,) = self.plan.kinds
+        return kind.window is None and not kind.is_state
 
     def _pool(self, pool_bytes: float) -> tuple[Term, Term]:
         size = self.plan.block_bytes if self.plan else 0.0

@@ -70,7 +70,10 @@ class BlockPlan:
         Everything: ⌈tokens ÷ block⌉. A window: ⌈min(window − 1 + step, tokens) ÷ block⌉ + 1. A state: as many as the
         engine keeps. Worked number: 131,072 tokens of Qwen3.6-35B-A3B in fp8 need 63 + 3 × 2 = 69.
         """
-        return sum(kind.groups * self._of_kind(kind, tokens) for kind in self.kinds)
+        total = 0
+        for kind in self.kinds:
+            total += kind.groups * self._of_kind(kind, tokens)
+        return total
 
     def _of_kind(self, kind: BlockGroups, tokens: int) -> int:
         if kind.is_state:

@@ -128,10 +128,12 @@ def expect(deployment: Deployment, crowd: Crowd, ceilings: Ceilings) -> Expected
     regimes = _Regimes(deployment, keys, asked, claims=unclaimed is None)
     tpot, ttft = scalar(stays.tpot_s), scalar(stays.ttft_s)
     tpot_floor = max(tpot, served.tpot_s.ceiling)
-    turnover = scalar(stays.residency_s) + (occupied_tokens(deployment, batch) - n) * tpot_floor
+    residency = scalar(stays.residency_s)
+    after_it = (occupied_tokens(deployment, batch) - n) * tpot_floor  # until the longest of a static batch ends
+    turnover = residency + after_it
     rate = running * n / turnover
     # Who waits for a place is in the system too: by Little's law C ÷ rate of requests, for C asked for.
-    latency = scalar(stays.residency_s) + turnover * max(0.0, asked / running - 1)
+    latency = residency * max(1.0, asked / running) + after_it * max(0.0, asked / running - 1)
     spread = regimes.interval("throughput")
     answered = Serving(
         ttft_s=Estimate(served.ttft_s.ceiling) if refused else regimes.time("ttft", served.ttft_s.ceiling, ttft),
@@ -145,7 +147,7 @@ def expect(deployment: Deployment, crowd: Crowd, ceilings: Ceilings) -> Expected
         total_tokens_per_s=_rate(served.total_tokens_per_s.ceiling, rate * workload.total_tokens / n, spread),
         residency_s=turnover,
         batch_compute_s=served.batch_compute_s,
-        stay_s=Estimate(served.stay_s.ceiling, mid=scalar(stays.residency_s)),
+        stay_s=Estimate(served.stay_s.ceiling, mid=residency),
     )
     return Expected(
         keys=keys,

@@ -7,7 +7,7 @@ from app.calc.broadcast import scalar
 from app.calc.deployment import Deployment
 from app.calc.expected.answer import Expected
 from app.calc.expected.passes import LINKED, prompt_sides, smooth_max, step_sides
-from app.calc.expected.pieces import Piece, reach_of, timed
+from app.calc.expected.pieces import Piece, timed
 from app.calc.expected.reach import Efficiency, Kind
 from app.calc.expected.timing import slope_of, wires
 
@@ -51,7 +51,8 @@ def _times(
     cached = deployment.workload.cached_prompt_tokens
     slope = slope_of(deployment, efficiency, deployment.workload.prompt_tokens - cached, cached)
     for piece in found:
-        reach, op = reach_of(piece, efficiency), timed(piece, efficiency)
+        op = timed(piece, efficiency)
+        reach = op.reach
         calls = piece.calls * (scalar(slope.chunks.count) if chunked else 1.0)
         moved = computed = 0.0
         if piece.kind in LINKED:

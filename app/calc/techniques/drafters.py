@@ -1,12 +1,15 @@
 """What guesses beside a model: an EAGLE-3 head, or the layers that a model brings for it."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 from app.calc.architecture import Architecture, LayerGroup, SidePath
+from app.calc.deployment import Deployment
 from app.calc.dtypes import WeightFormat
 from app.calc.engines.parts import Draft
 from app.calc.layers.dense import DenseFeedForward
 from app.calc.layers.grouped_attention import GroupedAttention
+from app.calc.techniques.speculation import Method
 from app.calc.weight_plan import WeightPlan, convention
 
 EAGLE_VOCABULARY = 32_000
@@ -42,6 +45,16 @@ def eagle_head(architecture: Architecture) -> Draft:
         holds_embedding=False,
     )
     return Draft(head, convention(WeightFormat.BF16, head))
+
+
+def remodelled(deployment: Deployment, architecture: Architecture) -> Deployment:
+    """The deployment with another model in it; an EAGLE-3 head is then the one of that model."""
+    speculation = deployment.speculation
+    changed = replace(deployment, architecture=architecture)
+    if speculation is None or speculation.method is not Method.EAGLE:
+        return changed
+    head = eagle_head(architecture)
+    return replace(changed, draft=head, speculation=replace(speculation, drafter=head))
 
 
 def mtp_drafter(architecture: Architecture, plan: WeightPlan) -> Draft | None:
