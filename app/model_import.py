@@ -14,7 +14,7 @@ from app.calc.layers.parts import WeightGroup
 from app.calc.parameters import ParameterCounts, count_parameters, weight_bytes
 from app.catalog.importing.reading import ConfigError, Reading, read_config
 from app.resolve_model import DEFAULT_NAME
-from app.scenario import Identifier, Part, Text
+from app.scenario_parts import Identifier, Part, Text
 from app.strict_json import dumps
 
 MOST_KEYS = 400

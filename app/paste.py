@@ -15,7 +15,8 @@ from app.launch.command import read_command
 from app.launch.forms import CommandError, CommandReading
 from app.refusal import Refusal, ScenarioError
 from app.resolve import resolve
-from app.scenario import Part, Scenario
+from app.scenario import Scenario
+from app.scenario_parts import Part
 from app.startup_log.reader import read_log
 from app.startup_log.reading import LogError, LogReading
 

@@ -21,7 +21,9 @@ from app.refusal import Refusal, ScenarioError, unknown
 from app.resolve_engine import engine_records, resolve_engine
 from app.resolve_model import ResolvedModel, resolve_draft, resolve_model
 from app.resolve_techniques import drafter_of, method_of, resolve_pool, resolve_speculation, with_attention
-from app.scenario import CustomAccelerator, Hardware, PoolHardware, Scenario
+from app.scenario import Hardware, Scenario
+from app.scenario_parts import CustomAccelerator
+from app.scenario_techniques import PoolHardware
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from app.calc.units import GB
 from app.catalog.catalog import Catalog
 from app.refusal import Refusal, ScenarioError, unknown
 from app.resolve_model import ResolvedModel
-from app.scenario import Disaggregation, Scenario
+from app.scenario import Scenario
+from app.scenario_techniques import Disaggregation
 
 CARD_LINK = "card"
 """The link of a prefill pool that is the card's own."""

@@ -3,31 +3,17 @@
 Validation of the wire form only; ids are looked up in `app.resolve`.
 """
 
-from functools import partial
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, field_validator, model_validator
+from pydantic import Field, Strict, field_validator, model_validator
 
 from app.calc.accelerator import MemoryBasis
-from app.calc.attention_variants import AttentionVariant
 from app.calc.deployment_limits import MOST_CONCURRENT
 from app.calc.dtypes import Dtype, WeightFormat
 from app.calc.techniques.lengths import Shape
-from app.calc.techniques.speculation import Method
-from app.strict_json import dumps
-from app.text import clean_text, within
+from app.scenario_parts import CustomAccelerator, Identifier, Part, Real, Text, Whole, plain_json
+from app.scenario_techniques import Techniques
 
-MAX_TEXT = 120
-
-Text = Annotated[
-    str,
-    Field(min_length=1, max_length=MAX_TEXT),
-    AfterValidator(clean_text),
-    AfterValidator(partial(within, most=MAX_TEXT)),
-]
-Identifier = Annotated[str, Field(min_length=1, max_length=MAX_TEXT, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
-Whole = Annotated[int, Strict()]
-Real = Annotated[float, Strict()]
 Cache = Literal[Dtype.BF16, Dtype.FP16, Dtype.FP8, Dtype.INT8, Dtype.FP4, Dtype.INT4, Dtype.FP32]
 
 StoredWeights = Literal[
@@ -41,26 +27,6 @@ StoredWeights = Literal[
     WeightFormat.NVFP4,
     "native",
 ]
-
-
-def plain_json(given: dict[str, Any] | None) -> dict[str, Any] | None:
-    """`given`, if it is what can be stored and come back: no NaN, no infinity, no half character at any depth.
-
-    Raises:
-        ValueError: it is not.
-    """
-    if given is not None:
-        try:
-            dumps(given)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise ValueError("Must be plain JSON: finite numbers, whole characters.") from error
-    return given
-
-
-class Part(BaseModel):
-    """Closed, frozen and finite: an unknown key, a NaN or an infinity is refused by name."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Model(Part):
@@ -96,21 +62,6 @@ class Model(Part):
     @classmethod
     def _is_plain_json(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
         return plain_json(given)
-
-
-class CustomAccelerator(Part):
-    """An accelerator that the catalog does not have. Rates are dense; the link is one-way; GB is 10^9 bytes."""
-
-    name: Text = Field("Custom accelerator", description="How it is called on the page.")
-    memory_gb: Real = Field(description="Memory as marketed, GB.", ge=0.001, le=1e6)
-    memory_reported_mib: Whole | None = Field(None, description="Memory as the driver reports it, MiB.", ge=1, le=10**9)
-    bandwidth_gb_per_s: Real = Field(description="Memory bandwidth, GB/s.", ge=0.001, le=1e9)
-    dense_tflops: dict[Dtype, Annotated[float, Strict(), Field(ge=1e-6, le=1e9)]] = Field(
-        description="Dense matrix rate by element type, TFLOP/s (10^12).", min_length=1
-    )
-    tdp_w: Real | None = Field(None, description="Rated power, W.", ge=0.001, le=1e6)
-    usd_per_hour: Real | None = Field(None, description="Price of an hour, US dollars.", ge=0, le=1e6)
-    link_one_way_gb_per_s: Real | None = Field(None, description="Link in one direction, GB/s.", ge=0.001, le=1e9)
 
 
 class Hardware(Part):
@@ -227,117 +178,6 @@ class Workload(Part):
     )
     slo_ttft_s: Real | None = Field(None, description="Target: time to first token, s.", gt=0, le=1e6)
     slo_tpot_s: Real | None = Field(None, description="Target: time per output token, s.", gt=0, le=1e6)
-
-
-class DraftModel(Part):
-    """The small model that guesses, by catalog `id` or by its `config`."""
-
-    id: Identifier | None = Field(None, description="Catalog id.")
-    config: dict[str, Any] | None = Field(None, description="A Hugging Face config.json, as an object.", max_length=400)
-
-    @model_validator(mode="after")
-    def _one_of(self) -> Self:
-        if (self.id is None) == (self.config is None):
-            raise ValueError("Give a catalog id, or a config of your own.")
-        return self
-
-    @field_validator("config")
-    @classmethod
-    def _is_plain_json(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
-        return plain_json(given)
-
-
-class Speculative(Part):
-    """Speculative decoding: who guesses, how many tokens, and how many of them are accepted.
-
-    Without a `method` a `draft` guesses where there is one, else the model's own multi-token-prediction layers where
-    `model.mtp` loads them, else text already seen (n-grams), which costs no memory. Without an acceptance it is counted
-    in memory alone.
-    """
-
-    method: Method | None = Field(None, description="Who guesses; follows from the rest where it is left out.")
-    draft_tokens: Whole = Field(description="Tokens guessed in each step.", ge=1, le=64)
-    draft: DraftModel | None = Field(None, description="A draft model beside the model.")
-    acceptance_rate: Real | None = Field(
-        None, description="Share of the guesses that are accepted, each given that those before it were.", ge=0, le=1
-    )
-    acceptance_length: Real | None = Field(
-        None, description="Tokens that a step gives, as measured: from 1 to the guesses and one.", ge=1, le=65
-    )
-
-    @model_validator(mode="after")
-    def _one_acceptance(self) -> Self:
-        if self.acceptance_rate is not None and self.acceptance_length is not None:
-            raise ValueError("Give an acceptance rate or an acceptance length, not both.")
-        if self.acceptance_length is not None and self.acceptance_length > self.draft_tokens + 1:
-            raise ValueError(f"A step of {self.draft_tokens} guesses gives at most {self.draft_tokens + 1} tokens.")
-        if self.draft is not None and self.method not in (None, Method.DRAFT_MODEL):
-            raise ValueError("A draft model is given, and another method is asked for; leave one of the two out.")
-        return self
-
-
-class PoolHardware(Part):
-    """An accelerator of the catalog by `id`, or a `custom` one."""
-
-    id: Identifier | None = Field(None, description="Catalog id.")
-    custom: CustomAccelerator | None = Field(None, description="An accelerator of your own.")
-
-    @model_validator(mode="after")
-    def _one_of(self) -> Self:
-        if (self.id is None) == (self.custom is None):
-            raise ValueError("Give a catalog id, or a custom accelerator.")
-        return self
-
-
-class Disaggregation(Part):
-    """A prefill pool beside the hardware of the scenario, which then only decodes."""
-
-    hardware: PoolHardware = Field(description="The accelerator of the prefill pool.")
-    tensor: Whole = Field(1, description="Tensor parallelism of an instance of the pool.", ge=1, le=1024)
-    pipeline: Whole = Field(1, description="Pipeline stages of an instance.", ge=1, le=1024)
-    data: Whole = Field(1, description="Data-parallel ranks of an instance.", ge=1, le=4096)
-    expert: Whole = Field(1, description="Expert groups of an instance.", ge=1, le=4096)
-    instances: Whole = Field(1, description="Instances of the model that prefill.", ge=1, le=10**5)
-    link: Identifier = Field(
-        "ib-ndr", description="What a cache travels over: an id of the links, or `card` for the card's own link."
-    )
-    link_gb_per_s: Real | None = Field(
-        None,
-        description="Its rate from one GPU in one direction, GB/s, where it is not the link's own.",
-        ge=1e-3,
-        le=1e6,
-    )
-    overlap: Annotated[bool, Strict()] = Field(
-        True, description="The cache of a layer is sent while the next one is computed."
-    )
-
-
-class Techniques(Part):
-    """Optimizations, each left out or null where it is not used."""
-
-    speculative: Speculative | None = Field(None, description="Speculative decoding.")
-    disaggregation: Disaggregation | None = Field(None, description="Prefill and decode on different accelerators.")
-    chunked_prefill: Annotated[bool, Strict()] = Field(
-        True, description="Prompts are prefilled in steps of engine.max_batched_tokens; false prefills each whole."
-    )
-    static_batching: Annotated[bool, Strict()] = Field(
-        False, description="A batch starts together and ends with its longest answer."
-    )
-    reserved_tokens: Whole | None = Field(
-        None,
-        description="Cache that is set aside for each sequence when it starts, tokens; null: pages as it grows.",
-        ge=1,
-        le=10**8,
-    )
-    attention: AttentionVariant | None = Field(
-        None, description="The same model with another attention; nobody trained it. Left out: its own."
-    )
-
-    @field_validator("chunked_prefill", mode="before")
-    @classmethod
-    def _null_is_the_default(cls, given: Any) -> Any:
-        """Links that were saved before it was computed hold a null there."""
-        return True if given is None else given
 
 
 class Scenario(Part):

@@ -13,7 +13,7 @@ from app.catalog.cross_validated import load_cross_validated
 from app.catalog.errors import CatalogError
 from app.measured import estimate_of, scenario_of
 from app.resolve import custom_accelerator, resolve
-from app.scenario import CustomAccelerator
+from app.scenario_parts import CustomAccelerator
 from calibration.parameters import read_parameters
 from calibration.residuals import errors, intervals
 from calibration.rows import Row, read_rows

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from app.scenario import MAX_TEXT, Scenario
+from app.scenario import Scenario
+from app.scenario_parts import MAX_TEXT
 from tests.factories import custom_card, merge_patch, scenario, scenario_document
 from tests.scenario_fields import CUSTOM_NORMAL, FIELDS, LEAST_OF_PART, NORMAL, Field
 

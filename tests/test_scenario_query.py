@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from app.calc.dtypes import Dtype
 from app.refusal import ScenarioError
 from app.resolve import resolve
-from app.scenario import Disaggregation, Scenario, Speculative
+from app.scenario import Scenario
 from app.scenario_query import (
     BY_NAME,
     FIELDS,
@@ -23,6 +23,7 @@ from app.scenario_query import (
     unknown_names,
     written_bytes,
 )
+from app.scenario_techniques import Disaggregation, Speculative
 from tests.api.strategies import Document, documents
 from tests.calc.techniques.combined import combined_documents
 from tests.factories import custom_card, scenario, shipped_catalog

@@ -9,16 +9,8 @@ from pydantic import BaseModel, ValidationError
 
 from app.calc.techniques.speculation import Method
 from app.launch.forms import CommandError, Reason, Told, Unread
-from app.scenario import (
-    Disaggregation,
-    Engine,
-    Hardware,
-    Model,
-    Parallelism,
-    Precision,
-    Speculative,
-    Techniques,
-)
+from app.scenario import Engine, Hardware, Model, Parallelism, Precision
+from app.scenario_techniques import Disaggregation, Speculative, Techniques
 
 MOST_UNREAD = 200
 _WHOLE = re.compile(r"[0-9]{1,15}")

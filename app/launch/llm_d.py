@@ -15,7 +15,8 @@ from app.launch.forms import CommandError
 from app.launch.frames import ANY_INTERFACE, MOST_GPUS_OF_A_NODE, write_yaml
 from app.launch.invocation import Invocation
 from app.launch.vllm import ENGINE as VLLM
-from app.scenario import Disaggregation, Parallelism, Scenario
+from app.scenario import Parallelism, Scenario
+from app.scenario_techniques import Disaggregation
 
 PORT = 8000
 PORT_BEHIND_PROXY = 8200

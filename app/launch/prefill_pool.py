@@ -6,7 +6,8 @@ from typing import Any
 from app.catalog.catalog import Catalog
 from app.launch.findings import Findings, get
 from app.launch.forms import Reason
-from app.scenario import Disaggregation, Parallelism, Scenario
+from app.scenario import Parallelism, Scenario
+from app.scenario_techniques import Disaggregation
 
 _SIZES: Mapping[str, str] = {
     "replicas": "instances",

@@ -1,6 +1,6 @@
 """Techniques that no flag of any server says: what the notes of a launch text tell of them."""
 
-from app.scenario import Techniques
+from app.scenario_techniques import Techniques
 
 
 def what_ifs(techniques: Techniques) -> list[str]:

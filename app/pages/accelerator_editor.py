@@ -15,7 +15,8 @@ from app.pages import form
 from app.pages.presets import DEFAULT_HARDWARE, DEFAULT_MODEL
 from app.refusal import ScenarioError, unknown
 from app.resolve import custom_accelerator
-from app.scenario import MAX_TEXT, Scenario
+from app.scenario import Scenario
+from app.scenario_parts import MAX_TEXT
 from app.scenario_query import BY_NAME, CUSTOM, query_items
 from app.web import urls
 from app.web.problem import ProblemError

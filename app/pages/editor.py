@@ -21,7 +21,7 @@ from app.pages.editor_view import editor_form
 from app.pages.presets import DEFAULT_MODEL
 from app.pages.saving import MAX_QUERY
 from app.resolve_model import DEFAULT_NAME
-from app.scenario import Text
+from app.scenario_parts import Text
 from app.scenario_query import MAX_CONFIG
 from app.web import urls
 from app.web.problem import refusals_of

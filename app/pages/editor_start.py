@@ -26,7 +26,8 @@ from app.pages.editor_tree import MOST_BLOCKS, MOST_GROUPS, MOST_SIDE_PATHS, Tre
 from app.pages.presets import DEFAULT_HARDWARE, DEFAULT_MODEL
 from app.refusal import ScenarioError, unknown
 from app.resolve_model import DEFAULT_NAME, ResolvedModel, resolve_model
-from app.scenario import MAX_TEXT, Model
+from app.scenario import Model
+from app.scenario_parts import MAX_TEXT
 from app.scenario_query import BY_NAME, scenario_document
 from app.web.problem import ProblemError, refusals_of
 

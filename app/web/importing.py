@@ -9,7 +9,7 @@ from app.catalog.importing.errors import ConfigError, Suggestion, UnknownFamilyE
 from app.model_import import Imported, ImportRequest, read_import
 from app.refusal import Refusal
 from app.resolve_model import path_in_model
-from app.scenario import MAX_TEXT
+from app.scenario_parts import MAX_TEXT
 from app.web.hub import Hub
 from app.web.problem import ProblemError
 

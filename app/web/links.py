@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, Strict
 
 from app.refusal import Refusal
-from app.scenario import Part
+from app.scenario_parts import Part
 from app.settings import Settings
 from app.store.configurations import Configurations
 from app.store.errors import (

@@ -1,0 +1,57 @@
+"""What the parts of a Scenario are made of: texts, numbers, and a closed and frozen form."""
+
+from functools import partial
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
+
+from app.calc.dtypes import Dtype
+from app.strict_json import dumps
+from app.text import clean_text, within
+
+MAX_TEXT = 120
+
+Text = Annotated[
+    str,
+    Field(min_length=1, max_length=MAX_TEXT),
+    AfterValidator(clean_text),
+    AfterValidator(partial(within, most=MAX_TEXT)),
+]
+Identifier = Annotated[str, Field(min_length=1, max_length=MAX_TEXT, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+Whole = Annotated[int, Strict()]
+Real = Annotated[float, Strict()]
+
+
+def plain_json(given: dict[str, Any] | None) -> dict[str, Any] | None:
+    """`given`, if it is what can be stored and come back: no NaN, no infinity, no half character at any depth.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if given is not None:
+        try:
+            dumps(given)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError("Must be plain JSON: finite numbers, whole characters.") from error
+    return given
+
+
+class Part(BaseModel):
+    """Closed, frozen and finite: an unknown key, a NaN or an infinity is refused by name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class CustomAccelerator(Part):
+    """An accelerator that the catalog does not have. Rates are dense; the link is one-way; GB is 10^9 bytes."""
+
+    name: Text = Field("Custom accelerator", description="How it is called on the page.")
+    memory_gb: Real = Field(description="Memory as marketed, GB.", ge=0.001, le=1e6)
+    memory_reported_mib: Whole | None = Field(None, description="Memory as the driver reports it, MiB.", ge=1, le=10**9)
+    bandwidth_gb_per_s: Real = Field(description="Memory bandwidth, GB/s.", ge=0.001, le=1e9)
+    dense_tflops: dict[Dtype, Annotated[float, Strict(), Field(ge=1e-6, le=1e9)]] = Field(
+        description="Dense matrix rate by element type, TFLOP/s (10^12).", min_length=1
+    )
+    tdp_w: Real | None = Field(None, description="Rated power, W.", ge=0.001, le=1e6)
+    usd_per_hour: Real | None = Field(None, description="Price of an hour, US dollars.", ge=0, le=1e6)
+    link_one_way_gb_per_s: Real | None = Field(None, description="Link in one direction, GB/s.", ge=0.001, le=1e9)
