@@ -14,7 +14,7 @@ from app.api.router import api_router
 from app.catalog.catalog import load_catalog
 from app.model_facts import ModelShelf
 from app.pages.editor_start import samples_of
-from app.pages.form import form_lists
+from app.pages.form_lists import form_lists
 from app.pages.router import pages_router
 from app.probes.nvidia import NvidiaProbe
 from app.probes.sampler import Sampler

@@ -18,12 +18,12 @@ def batch_chart(evaluation: Evaluation) -> Chart:
     series = batch_series(evaluation)
     capacity = evaluation.measures.memory.max_concurrency
     top = float(series.batch[-1])
-    fastest = 1 / float(min(series.step_s[0], series.weights_only_step_s[0]))
+    fastest = 1 / float(min(series.tpot_s[0], series.weights_only_step_s[0]))
     traces = [
         _line(series, 1 / series.weights_only_step_s, "y2", "rule", "Weights alone (rule)", show=False),
-        _line(series, 1 / series.step_s, "y2", "decode", "With the cache (ceiling)", show=False),
+        _line(series, 1 / series.tpot_s, "y2", "decode", "With the cache (ceiling)", show=False),
         _line(series, series.batch / series.weights_only_step_s, "y", "rule", "Weights alone (rule)"),
-        _line(series, series.batch / series.step_s, "y", "decode", "With the cache (ceiling)"),
+        _line(series, series.batch / series.tpot_s, "y", "decode", "With the cache (ceiling)"),
         *_expected(series),
         _here(evaluation, "y", evaluation.measures.memory.served_sequences),
         _here(evaluation, "y2", 1),
@@ -46,7 +46,7 @@ def batch_chart(evaluation: Evaluation) -> Chart:
             annotations=labels,
         ),
     }
-    reached = series.step_s if series.expected_step_s is None else series.expected_step_s
+    reached = series.tpot_s if series.expected_tpot_s is None else series.expected_tpot_s
     rows = [
         (
             int(b),
@@ -59,7 +59,7 @@ def batch_chart(evaluation: Evaluation) -> Chart:
             float(s),
             "yes" if b <= capacity else "no",
         )
-        for b, s, w, e in zip(series.batch, series.step_s, series.weights_only_step_s, reached, strict=True)
+        for b, s, w, e in zip(series.batch, series.tpot_s, series.weights_only_step_s, reached, strict=True)
     ]
     columns = (
         "batch",
@@ -84,7 +84,7 @@ def batch_chart(evaluation: Evaluation) -> Chart:
 
 def _expected(series: BatchSeries) -> list[dict[str, Any]]:
     """The estimate, dotted as estimates are everywhere."""
-    step = series.expected_step_s
+    step = series.expected_tpot_s
     if step is None:
         return []
     return [
@@ -115,7 +115,7 @@ def _line(
 
 
 def _here(evaluation: Evaluation, axis_name: str, users: int) -> dict[str, Any]:
-    step = evaluation.measures.decode_s.best_known
+    step = evaluation.measures.decode_s.best_known / evaluation.deployment.tokens_per_step
     return {
         "type": "scatter",
         "mode": "markers",
@@ -148,8 +148,10 @@ def _beyond(capacity: float, top: float) -> dict[str, Any]:
 
 
 def _summary(evaluation: Evaluation, series: BatchSeries, capacity: int) -> str:
-    first, running = series.step_s[0], evaluation.measures.memory.running_sequences
-    step, expected = evaluation.measures.decode.ceiling_s, evaluation.measures.decode_s.mid
+    first, running = series.tpot_s[0], evaluation.measures.memory.running_sequences
+    each = evaluation.deployment.tokens_per_step
+    step, found = evaluation.measures.decode.ceiling_s / each, evaluation.measures.decode_s.mid
+    expected = None if found is None else found / each
     text = (
         f"Decode alone: one user gets at best {significant(1 / first, 3)} tokens/s; at {running:,} each gets at best "
         f"{significant(1 / step, 3)} and all together {significant(running / step, 3)}."

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from app.calc.evaluation import Evaluation
-from app.calc.memory import Memory
 from app.calc.notation import quantity
 from app.charts.figure import Chart, layout, log_axis, note, table_of, vertical
 from app.charts.series import Values
@@ -68,7 +67,7 @@ def context_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
         ),
     }
     rows = [
-        (int(c), float(b), float(running * b), "yes" if _fits(held, int(c)) else "no")
+        (int(c), float(b), float(running * b), "yes" if _fits(evaluation, int(c)) else "no")
         for c, b in zip(context, one, strict=True)
     ]
     return Chart(
@@ -81,9 +80,10 @@ def context_chart(evaluation: Evaluation, *, binary: bool = False) -> Chart:
     )
 
 
-def _fits(held: Memory, tokens: int) -> bool:
+def _fits(evaluation: Evaluation, tokens: int) -> bool:
     """Whether every stage has room for its sequences at that length."""
-    return all(rank.plan.fitting(max(0.0, rank.pool.mid), tokens) >= held.rank_sequences for rank in held.ranks)
+    deployment, held = evaluation.deployment, evaluation.measures.memory
+    return all(rank.fitting(deployment, rank.pool.mid, tokens) >= held.rank_sequences for rank in held.ranks)
 
 
 def _line(context: Values, values: Values, name: str, role: str, dash: str, unit: str) -> dict[str, Any]:

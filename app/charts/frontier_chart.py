@@ -43,21 +43,21 @@ def frontier(evaluation: Evaluation) -> Frontier:
     and cache alone: nothing gets more out of it.
     """
     deployment, held = evaluation.deployment, evaluation.measures.memory
-    engines = deployment.replicas * deployment.split.data
     total, limit = deployment.workload.total_tokens, deployment.architecture.max_position
     named = [n for n in (total, limit, deployment.engine.max_model_len) if n]
     top = min(MOST_TOKENS, max(LEAST_TOP, 2 * max(named)))
     spaced = np.rint(np.geomspace(min(256, *named), top, POINTS)).astype(int).tolist()
     contexts = sorted({*spaced, *named})
-    low, mid, high = (_fitting(held.ranks, side, contexts, engines) for side in range(3))
-    ideal = rank_memories(_ideal(deployment))
+    low, mid, high = (_fitting(deployment, held.ranks, side, contexts) for side in range(3))
+    alone = _ideal(deployment)
+    ideal = rank_memories(alone)
     return Frontier(
         contexts=tuple(contexts),
         low=low,
         mid=mid,
         high=high,
-        ideal=_fitting(ideal, 1, contexts, engines),
-        corners=(*(_corners(held.ranks, side, engines) for side in range(3)), _corners(ideal, 1, engines)),
+        ideal=_fitting(alone, ideal, 1, contexts),
+        corners=(*(_corners(deployment, held.ranks, side) for side in range(3)), _corners(alone, ideal, 1)),
         is_exact=low == high,
     )
 
@@ -65,22 +65,32 @@ def frontier(evaluation: Evaluation) -> Frontier:
 def _ideal(deployment: Deployment) -> Deployment:
     """Weights as they were measured, if they were; nothing else is taken off."""
     given = Given(weights=deployment.engine.given.weights)
-    engine = replace(deployment.engine, policy=IdealPolicy(), memory_utilization=1.0, given=given)
+    engine = replace(
+        deployment.engine,
+        policy=IdealPolicy(),
+        memory_utilization=1.0,
+        given=given,
+        reserved_tokens=None,
+        shared_tokens=0,
+    )
     return replace(deployment, engine=engine)
 
 
-def _fitting(ranks: Sequence[RankMemory], side: int, contexts: Sequence[int], engines: int) -> tuple[int, ...]:
-    pools = [(rank.plan, max(0.0, rank.pool.sides[side])) for rank in ranks]
+def _fitting(
+    deployment: Deployment, ranks: Sequence[RankMemory], side: int, contexts: Sequence[int]
+) -> tuple[int, ...]:
+    engines = deployment.replicas * deployment.split.data
     return tuple(
-        min(MOST_CONCURRENT, engines * min(plan.fitting(pool, tokens) for plan, pool in pools)) for tokens in contexts
+        min(MOST_CONCURRENT, engines * min(rank.fitting(deployment, rank.pool.sides[side], tokens) for rank in ranks))
+        for tokens in contexts
     )
 
 
-def _corners(ranks: Sequence[RankMemory], side: int, engines: int) -> tuple[Point, ...]:
+def _corners(deployment: Deployment, ranks: Sequence[RankMemory], side: int) -> tuple[Point, ...]:
     """The longest contexts of a few sequences a rank."""
-    found = []
+    engines, found = deployment.replicas * deployment.split.data, []
     for sequences in CORNERS:
-        limits = [rank.plan.longest(max(0.0, rank.pool.sides[side]), sequences) for rank in ranks]
+        limits = [rank.longest(deployment, rank.pool.sides[side], sequences) for rank in ranks]
         longest = min((limit for limit in limits if limit is not None), default=0)
         if longest >= 1:
             found.append((sequences * engines, longest))

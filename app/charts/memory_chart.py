@@ -221,7 +221,7 @@ def _summary(evaluation: Evaluation, *, binary: bool) -> str:
         return quantity(value, "B", 3, binary=binary)
 
     rank, capacity = held.tightest, held.per_gpu.capacity_bytes
-    cache = held.rank_sequences * held.gpu_bytes_per_sequence
+    cache = held.cache_bytes
     beside = rank.seen_bytes - rank.weights.mid - rank.pool.mid
     where = f"{name}, stage {rank.stage + 1} of {len(held.ranks)}" if len(held.ranks) > 1 else name
     text = f"{where}: of {written(capacity)}, weights take {written(held.per_gpu.weights_bytes)}"

@@ -61,7 +61,7 @@ def memory_steps(held: Memory) -> list[Step]:
     rank = held.tightest
     steps = [_total("Card", rank.capacity_bytes)]
     steps += _given_pool(rank) if rank.is_pool_given else list(_divided(rank))
-    pool, cache = rank.pool.mid, held.rank_sequences * held.gpu_bytes_per_sequence
+    pool, cache = rank.pool.mid, held.cache_bytes
     if pool <= 0:
         # A pool that was given ends at 0, however far the weights go beyond the card.
         missing = rank.pool if pool < 0 else Interval.exactly(min(0.0, steps[-1].end.mid))

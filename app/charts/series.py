@@ -33,6 +33,17 @@ class BatchSeries:
     weights_only_step_s: Values
     expected_step_s: Values | None
     ridge_batch: float
+    tokens_per_step: float = 1.0
+
+    @property
+    def tpot_s(self) -> Values:
+        """Seconds of a token: of a step, where a step gives one."""
+        return self.step_s / self.tokens_per_step
+
+    @property
+    def expected_tpot_s(self) -> Values | None:
+        """The same on a server."""
+        return None if self.expected_step_s is None else self.expected_step_s / self.tokens_per_step
 
 
 def batch_series(evaluation: Evaluation, count: int = 33) -> BatchSeries:
@@ -56,7 +67,14 @@ def batch_series(evaluation: Evaluation, count: int = 33) -> BatchSeries:
     alone = decode_step_s(read, params, batch, peak, bandwidth)
     weights_only = np.asarray(alone, dtype=float)
     return BatchSeries(
-        batch, step, flops / moved, flops / step, weights_only, _expected(evaluation, batch), ridge_batch
+        batch,
+        step,
+        flops / moved,
+        flops / step,
+        weights_only,
+        _expected(evaluation, batch),
+        ridge_batch,
+        deployment.tokens_per_step,
     )
 
 

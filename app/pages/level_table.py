@@ -26,7 +26,7 @@ def levels(evaluation: Evaluation, *, binary: bool) -> list[Level]:
     def time(value: float | None) -> str | None:
         return None if value is None else quantity(value, "s", DIGITS)
 
-    expected_step = measures.decode_s.mid
+    expected_step, each = measures.decode_s.mid, evaluation.deployment.tokens_per_step
     return [
         Level(
             "Prefill of one prompt",
@@ -53,9 +53,9 @@ def levels(evaluation: Evaluation, *, binary: bool) -> list[Level]:
         Level(
             "Tokens a second in decode, all users",
             significant(rule.kv_tokens_per_s, DIGITS),
-            significant(held.running_sequences / measures.decode.ceiling_s, DIGITS),
-            None if expected_step is None else significant(held.served_sequences / expected_step, DIGITS),
-            "users ÷ step, at each level",
+            significant(held.running_sequences * each / measures.decode.ceiling_s, DIGITS),
+            None if expected_step is None else significant(held.served_sequences * each / expected_step, DIGITS),
+            "users ÷ step, at each level" if each == 1 else f"users × {significant(each, DIGITS)} tokens ÷ step",
         ),
         Level(
             "Whole answer",

@@ -182,7 +182,7 @@ def _stages(evaluation: Evaluation, binary: bool) -> list[StageRow]:
                 quantity(rank.weights.mid, "B", DIGITS, binary=binary),
                 quantity(pool, "B", DIGITS, binary=binary) if rank.pool.mid >= 0 else missing,
                 f"{rank.plan.pool_tokens(pool, length):,}",
-                f"{rank.plan.fitting(pool, tokens):,}",
+                f"{rank.fitting(deployment, pool, tokens):,}",
                 rank is held.tightest,
             )
         )

@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from app.answer import answer
 from app.catalog.catalog import Catalog
-from app.pages.form import Form, FormLists, Group
+from app.pages.form import Form
+from app.pages.form_lists import FormLists, Group
 from app.pages.paste_view import PasteView
 from app.pages.saving import saving_context
 from app.paste import MOST_TEXT, PasteError, PasteRequest, read_paste

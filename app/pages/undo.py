@@ -17,6 +17,18 @@ _WORDS = {
     "kv": "cache",
     "compute": "arithmetic",
     "tp": "TP",
+    "draft_tokens": "guesses",
+    "method": "who guesses",
+    "accept": "acceptance",
+    "accept_len": "tokens a step",
+    "pd_hw": "prefill pool",
+    "pd_x": "its instances",
+    "hit": "prefix hits",
+    "shared": "shared prefix",
+    "reserved": "reserved room",
+    "static": "batches",
+    "chunked": "chunked prefill",
+    "attention": "attention",
     "pp": "PP",
     "dcp": "DCP",
     "util": "share",
@@ -26,6 +38,8 @@ _WORDS = {
     "prompt": "prompt",
     "batch": "users",
 }
+_FLAGS = ("eager", "chunked", "static")
+_NONE = ("draft_tokens", "pd_hw", "reserved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +51,10 @@ class Undo:
 
 
 def replaced(before: urls.Items, after: urls.Items) -> str:
-    """What `after` replaced, as a query string of its own; empty where that is nothing."""
-    now = dict(after)
-    return urls.query_string((name, value) for name, value in before if now.get(name) != value)
+    """What `after` replaced, as a query string of its own; what it added is brought back as empty."""
+    was, now = dict(before), dict(after)
+    changed = [(name, value) for name, value in before if now.get(name) != value]
+    return urls.query_string([*changed, *((name, "") for name, _ in after if name not in was)])
 
 
 def undo_of(text: str | None, items: urls.Items) -> Undo | None:
@@ -67,6 +82,10 @@ def _words(back: Sequence[tuple[str, str]]) -> str:
 
 
 def _value(name: str, value: str) -> str:
-    if name == "eager":
+    if name in _FLAGS:
         return "on" if value in ("1", "true") else "off"
+    if name in _NONE:
+        return value or "none"
+    if name == "attention":
+        return value or "of its own"
     return value or "left open"

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.answer import answer
-from app.charts.gallery import CHARTS
+from app.charts.gallery import NAMES, chart_named
 from app.pages import form
 from app.pages.answer_view import BINARY, AnswerView, answer_view
 from app.pages.export import csv_of, json_of
@@ -79,9 +79,11 @@ def _fragment(
 @router.get("/export/{chart}.{extension}", include_in_schema=False)
 async def export(chart: str, extension: str, request: Request, catalog: CatalogDep) -> Response:
     """The table behind one chart as CSV, or figure and table as JSON."""
-    if chart not in CHARTS or extension not in ("csv", "json"):
+    if chart not in NAMES or extension not in ("csv", "json"):
         raise ProblemError(404, "There is no such chart.")
     items = items_of(request.query_params)
     answered = answer_from(items, catalog)
-    made = CHARTS[chart](answered.evaluation, request.query_params.get("units") == BINARY)
+    made = chart_named(chart, answered.evaluation, binary=request.query_params.get("units") == BINARY)
+    if made is None:
+        raise ProblemError(404, "This scenario has no such chart.")
     return csv_of(made, answered) if extension == "csv" else json_of(made, answered)

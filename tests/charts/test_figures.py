@@ -7,11 +7,13 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
+from app.charts.compare.gallery import compared_charts
 from app.charts.figure import log_axis, roles_of
 from app.charts.gallery import CHARTS, all_charts
 from app.settings import ROOT
 from app.strict_json import dumps
 from tests.charts.cases import answers, chart, every_chart, leaves
+from tests.compared_plans import four_plans
 
 NAMES = tuple(answers())
 LARGEST_PREFIX = 1e15  # from here on, and below the inverse, Plotly writes powers of ten as superscripts
@@ -67,7 +69,8 @@ def test_the_gallery_draws_each_chart_once_and_in_order() -> None:
 def test_every_role_has_a_token_and_no_token_is_unused() -> None:
     stylesheet = (ROOT / "static/css/base.css").read_text(encoding="utf-8")
     tokens = set(re.findall(r"--chart-([a-z]+):", stylesheet))
-    used = set().union(*(roles_of(made.figure) for made in every_chart()))
+    side_by_side = compared_charts(four_plans(), 0, binary=False)
+    used = set().union(*(roles_of(made.figure) for made in (*every_chart(), *side_by_side)))
     assert used == tokens
 
 

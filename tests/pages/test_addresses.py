@@ -37,6 +37,8 @@ DEFAULTS = {
     "batch": "64",
     "mtp": "0",
     "hit": "0",
+    **{"spread": "fixed", "longest": "", "shared": "0", "reserved": "", "attention": ""},
+    **{"chunked": "1", "static": "0"},
     "ttft": "",
     "tpot": "",
     "basis": "reported",

@@ -110,7 +110,7 @@ def test_every_control_has_a_label_and_a_message(reader: TestClient) -> None:
 def test_presets_answer_and_show_what_they_say(reader: TestClient) -> None:
     tree = page(reader, "/")
     links = tree.one("nav", aria_label="Start from a question").all("a")
-    assert len(links) == len(presets()) == 5
+    assert len(links) == len(presets()) == 6
     for link, preset in zip(links, presets(), strict=True):
         assert preset.person in link.text
         assert preset.question in link.text
