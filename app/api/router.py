@@ -4,11 +4,14 @@ from fastapi import APIRouter
 
 from app.api import (
     catalog,
+    compare,
     configurations,
+    doors,
     evaluate,
     hardware,
     health,
     importing,
+    learn,
     models,
     pasting,
     probes,
@@ -17,11 +20,27 @@ from app.api import (
 )
 from app.web.urls import API
 
+MODULES = (
+    evaluate,
+    compare,
+    doors,
+    learn,
+    sweep,
+    importing,
+    pasting,
+    models,
+    hardware,
+    catalog,
+    validation,
+    configurations,
+    probes,
+)
+
 
 def api_router() -> APIRouter:
     """Every route below /api/v1, and the health checks beside it."""
     v1 = APIRouter(prefix=API)
-    for module in (evaluate, sweep, importing, pasting, models, hardware, catalog, validation, configurations, probes):
+    for module in MODULES:
         v1.include_router(module.router)
     v1.include_router(pasting.launching)
     root = APIRouter()

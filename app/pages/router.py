@@ -4,14 +4,18 @@ from fastapi import APIRouter
 
 from app.pages import (
     accelerator_editor,
+    compare,
+    doors,
     editor,
     hardware,
     importing,
     launching,
+    learn,
     live,
     models,
     pasting,
     policy_reports,
+    production,
     reference,
     saved,
     validation,
@@ -21,6 +25,9 @@ from app.pages import (
 # In their order: /models/custom is no model's page.
 MODULES = (
     workbench,
+    learn,
+    doors,
+    compare,
     launching,
     pasting,
     importing,
@@ -31,6 +38,7 @@ MODULES = (
     validation,
     saved,
     live,
+    production,
     reference,
     policy_reports,
 )

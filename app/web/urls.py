@@ -12,6 +12,9 @@ from app.settings import Settings
 API = "/api/v1"
 NAVIGATION = (
     ("/", "Workbench"),
+    ("/learn", "Learn"),
+    ("/doors", "Doors"),
+    ("/compare", "Compare"),
     ("/models", "Models"),
     ("/hardware", "Hardware"),
     ("/validation", "Validation"),
@@ -41,6 +44,27 @@ def scenario_items(scenario: Scenario, units: str = "gb") -> list[tuple[str, str
 def evaluate_api(items: Items) -> str:
     """The JSON twin of the workbench."""
     return f"{API}/evaluate?{query_string(item for item in items if item[0] != 'units')}"
+
+
+def learn(items: Items = ()) -> str:
+    """The story of the memory wall, told with the scenario of the items."""
+    return f"/learn?{query_string(items)}" if items else "/learn"
+
+
+def learn_api(items: Items = ()) -> str:
+    """The JSON twin of the lesson."""
+    return f"{API}{learn(items)}"
+
+
+def doors(items: Items = (), door: str = "") -> str:
+    """Every optimization on the scenario of the items; at one of them where it is named."""
+    page = f"/doors?{query_string(items)}" if items else "/doors"
+    return f"{page}#{door}" if door else page
+
+
+def doors_api(items: Items) -> str:
+    """The JSON twin of that page."""
+    return f"{API}/doors?{query_string(item for item in items if item[0] != 'units')}"
 
 
 def chart_data(chart: str, extension: str, items: Items) -> str:
@@ -116,6 +140,32 @@ def importing(items: Items = ()) -> str:
 def launching(items: Items) -> str:
     """The commands that launch a scenario."""
     return f"/launch?{query_string(item for item in items if item[0] != 'units')}"
+
+
+def compare(texts: Sequence[str] = (), base: int = 1, *, hides_equal: bool = False, units: str = "gb") -> str:
+    """Plans side by side: a text for each, as an address names it; `base` is the place of the baseline, from 1."""
+    items = [("s", text) for text in texts]
+    items += [("base", str(base))] if base > 1 else []
+    items += [("equal", "hide")] if hides_equal else []
+    items += [("units", units)] if units != "gb" else []
+    # An equals sign or a slash inside a value needs no escape, and there are many of them here.
+    query = urlencode(items, quote_via=quote, safe=":,[]{}=/")
+    return f"/compare?{query}" if items else "/compare"
+
+
+def compare_api(texts: Sequence[str], base: int) -> str:
+    """The JSON twin of that page."""
+    return f"{API}{compare(texts, base)}"
+
+
+def compare_data(chart: str, extension: str, address: str) -> str:
+    """The numbers behind one chart of the comparison at `address`, as CSV or JSON."""
+    return f"/compare/{chart}.{extension}?{address.partition('?')[2]}"
+
+
+def production() -> str:
+    """A deployment in production, as published, beside its prediction."""
+    return "/production"
 
 
 def saved(slug: str) -> str:

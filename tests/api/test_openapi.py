@@ -17,7 +17,11 @@ from app.web.urls import API
 
 PAGES = {
     ("GET", "/"),
+    ("GET", "/compare"),
+    ("GET", "/production"),
+    ("GET", "/compare/{chart}.{extension}"),
     ("GET", "/docs"),
+    ("GET", "/doors"),
     ("GET", "/import"),
     ("POST", "/import"),
     ("GET", "/paste"),
@@ -31,6 +35,7 @@ PAGES = {
     ("GET", "/hardware"),
     ("GET", "/hardware/{hardware_id}"),
     ("GET", "/validation"),
+    ("GET", "/learn"),
     ("GET", "/live"),
     ("GET", "/live/stream"),
     ("GET", "/export/{chart}.{extension}"),

@@ -90,7 +90,7 @@ def test_enter_in_a_field_answers_in_place(visit: Opener, server: str) -> None:
 
 def test_every_stop_has_a_visible_focus(visit: Opener) -> None:
     page = visit("/readyz")
-    for path in ("/", "/docs", "/live"):
+    for path in ("/", "/docs", "/live", "/learn"):
         page.goto(path)
         page.evaluate("for (const details of document.querySelectorAll('details')) details.open = true")
         if path == "/":

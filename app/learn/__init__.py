@@ -1,0 +1,1 @@
+"""The story of the memory wall: chapters of numbers that are recomputed for the reader's own model and card."""
