@@ -16,7 +16,7 @@ from tests.startup_log import logs
 HARDWARE = "h100-sxm-80gb"
 MODEL = "llama-3.1-8b"
 MIB = 1024 * 1024
-SLOWEST_S = 1.0  # 0.2 s on two cores; a machine at work takes longer, and a search gone wrong takes minutes
+SLOWEST_S = 3.0  # 0.2 s on two idle cores; a machine at work takes several times that, a search gone wrong minutes
 
 
 def scenario_of(reading: LogReading) -> Scenario:
@@ -164,7 +164,7 @@ def _hostile() -> list[str]:
 def test_a_hostile_mebibyte_takes_no_time(catalog: Catalog, unit: str) -> None:
     start = "Available KV cache memory: 5.01 GiB\n"
     text = start + (unit * (MIB // len(unit) + 1))[: MIB - len(start)]
-    began = time.perf_counter()
+    began = time.process_time()
     with contextlib.suppress(LogError):
         read_log(text, catalog)
-    assert time.perf_counter() - began < SLOWEST_S
+    assert time.process_time() - began < SLOWEST_S
