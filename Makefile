@@ -14,7 +14,7 @@ export TOKENROOF_PORT := $(PORT)
 endif
 export EXTRAS
 
-.PHONY: help setup setup-dev assets serve test check fix bench bench-predictors calibrate migrate lock docker clean
+.PHONY: help setup setup-dev assets serve test check check-text fix bench bench-predictors calibrate migrate lock docker clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -31,14 +31,17 @@ assets: setup ## Fetch the browser libraries; fingerprint and compress every sta
 serve: assets ## Migrate the database and serve (HOST, PORT)
 	@exec $(PYTHON) -m app.cli serve
 
-test: check ## Check, then run every test, those in a browser too (ARGS="-k name")
+test: check-text ## Check and run every test, those in a browser too, on all cores (ARGS="-k name")
 	@$(PYTHON) -m app.cli assets --dev
-	@$(PYTHON) -m pytest $(ARGS)
+	@sh scripts/test.sh $(ARGS)
 
-check: setup-dev ## Format, lint, types, import rules, sizes
+check: check-text ## Format, lint, types, import rules, sizes
+	@$(PYTHON) -m mypy --no-error-summary
+
+# What takes a second. The types take half a minute, which `test` spends beside the tests.
+check-text: setup-dev
 	@$(PYTHON) -m ruff format --check --quiet .
 	@$(PYTHON) -m ruff check --quiet .
-	@$(PYTHON) -m mypy --no-error-summary
 	@.venv/bin/lint-imports --no-logo
 	@$(PYTHON) scripts/check_sizes.py
 

@@ -74,19 +74,26 @@ wants_nvidia() {
     [ -e /proc/driver/nvidia/version ] || has nvidia-smi
 }
 
+has_chromium() { has chromium || has chromium-browser || has google-chrome; }
+
 # Playwright brings a Node.js that needs libatomic, which a small Debian lacks.
-can_browse() {
-    { has chromium || has chromium-browser || has google-chrome; } && .venv/bin/playwright --version >/dev/null 2>&1
-}
+can_browse() { has_chromium && .venv/bin/playwright --version >/dev/null 2>&1; }
 
 make_venv
+browser=
+if [ "${1-}" = dev ] && ! has_chromium; then
+    # Beside pip, which has most of a minute to do.
+    apt_install chromium libatomic1 &
+    browser=$!
+fi
 install_requirements runtime
 if wants_nvidia; then install_requirements nvidia; fi
 # Looked for on the PATH as app/web/npm.py does: the machine's npm comes before the one in .venv.
 if ! has npm; then install_requirements node; fi
 if [ "${1-}" = dev ]; then
     install_requirements dev
-    if ! can_browse && ! { apt_install chromium libatomic1 && can_browse; }; then
+    if [ -n "$browser" ]; then wait "$browser" || true; fi
+    if ! can_browse && ! { [ -z "$browser" ] && apt_install chromium libatomic1 && can_browse; }; then
         say "*******************************************************************************"
         say "NO CHROMIUM, AND IT COULD NOT BE INSTALLED: THE BROWSER TESTS WILL BE SKIPPED."
         say "Install chromium (and libatomic1, where that is missing) to have them run."

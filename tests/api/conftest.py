@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.main import create_app
@@ -17,15 +16,10 @@ LINKS = f"{API}/configurations"
 
 
 @pytest.fixture(scope="session")
-def shared_app(tmp_path_factory: pytest.TempPathFactory, assets_dir: Path) -> FastAPI:
-    """One app for the tests that leave nothing behind."""
-    return create_app(Settings(data_dir=tmp_path_factory.mktemp("shared"), assets_dir=assets_dir))
-
-
-@pytest.fixture(scope="session")
-def calculator(shared_app: FastAPI) -> Iterator[TestClient]:
-    """A client of that app."""
-    with TestClient(shared_app, raise_server_exceptions=False) as started:
+def calculator(tmp_path_factory: pytest.TempPathFactory, assets_dir: Path) -> Iterator[TestClient]:
+    """A client of one app for the tests that do not mind what others have saved in it."""
+    app = create_app(Settings(data_dir=tmp_path_factory.mktemp("calculator"), assets_dir=assets_dir))
+    with TestClient(app, raise_server_exceptions=False) as started:
         yield started
 
 

@@ -60,6 +60,7 @@ def test_nothing_of_a_link_is_anywhere_else(client: TestClient, canary: dict[str
         "/",
         "/docs",
         "/live",
+        "/learn",
         "/readyz",
         "/healthz",
         f"{API}/models",

@@ -4,23 +4,25 @@ import json
 import logging
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from app.store.tokens import new_token
+from app.main import create_app
+from app.settings import Settings
 from app.web.problem import MEDIA_TYPE
 from app.web.urls import API
 from tests.factories import scenario_document
 
 SECRET = "the-secret-cause"
+SLUG = "0123456789abcdefghjkmnpqrs"  # a fixed one: each test process must give the tests the same names
 QUERY = "model=llama-3.1-8b&hw=h100-sxm-80gb"
 FORM = {"query": QUERY, "title": "t", "edit_token": "t"}
 SAVE = {"title": "t", "scenario": scenario_document()}
-LINK = f"{API}/configurations/{new_token()}"
-TOKEN = {"X-Edit-Token": new_token()}
+LINK = f"{API}/configurations/{SLUG}"
+TOKEN = {"X-Edit-Token": SLUG[::-1]}
 ROUTES: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", f"{API}/evaluate", {"json": scenario_document()}),
     ("GET", f"{API}/evaluate?{QUERY}", {}),
@@ -41,10 +43,10 @@ ROUTES: list[tuple[str, str, dict[str, Any]]] = [
     ("GET", "/", {}),
     ("GET", f"/export/roofline.csv?{QUERY}", {}),
     ("POST", "/save", {"data": FORM}),
-    ("GET", f"/c/{new_token()}", {}),
-    ("POST", f"/c/{new_token()}/edit", {"data": FORM}),
-    ("POST", f"/c/{new_token()}/revoke", {"data": FORM}),
-    ("POST", f"/c/{new_token()}/duplicate", {}),
+    ("GET", f"/c/{SLUG}", {}),
+    ("POST", f"/c/{SLUG}/edit", {"data": FORM}),
+    ("POST", f"/c/{SLUG}/revoke", {"data": FORM}),
+    ("POST", f"/c/{SLUG}/duplicate", {}),
     ("POST", f"{API}/import", {"json": {"config": {"model_type": "llama"}}}),
     ("GET", "/models", {}),
     ("GET", "/models/llama-3.1-8b", {}),
@@ -54,6 +56,8 @@ ROUTES: list[tuple[str, str, dict[str, Any]]] = [
     ("GET", "/hardware", {}),
     ("GET", "/hardware/h100-sxm-80gb", {}),
     ("GET", "/live", {}),
+    ("GET", "/learn", {}),
+    ("GET", f"{API}/learn", {}),
     ("GET", "/live/stream", {}),
 ]
 
@@ -66,12 +70,11 @@ class Broken:
 
 
 @pytest.fixture(scope="module")
-def broken(shared_app: FastAPI) -> Iterator[TestClient]:
-    with TestClient(shared_app, raise_server_exceptions=False) as client:
-        sound = shared_app.state.services
-        shared_app.state.services = Broken()
+def broken(tmp_path_factory: pytest.TempPathFactory, assets_dir: Path) -> Iterator[TestClient]:
+    app = create_app(Settings(data_dir=tmp_path_factory.mktemp("broken"), assets_dir=assets_dir))
+    app.state.services = Broken()
+    with TestClient(app, raise_server_exceptions=False) as client:
         yield client
-        shared_app.state.services = sound
 
 
 @pytest.mark.parametrize(("method", "path", "more"), ROUTES, ids=lambda value: str(value)[:60])
@@ -103,5 +106,6 @@ def test_every_route_answers_calmly(
     assert json.loads(line)["id"] == request_id
 
 
-def test_the_next_request_is_answered_again(calculator: TestClient) -> None:
-    assert calculator.get("/healthz").status_code == 200
+def test_the_next_request_is_answered_again(broken: TestClient) -> None:
+    assert broken.get("/").status_code == 500
+    assert broken.get("/healthz").status_code == 200

@@ -59,14 +59,14 @@ TEXTS = st.text(max_size=200) | st.lists(PIECES | st.text(max_size=6), max_size=
 
 def tried(text: str) -> None:
     """Reads `text`, or refuses it in time and in own words."""
-    started, message = time.perf_counter(), "read without a word"
+    started, message = time.process_time(), "read without a word"
     try:
         read_command(text, shipped_catalog())
     except CommandError as error:
         message = str(error)
     assert 10 < len(message) < 400
     assert message.isprintable()
-    assert time.perf_counter() - started < SLOW_S
+    assert time.process_time() - started < SLOW_S
 
 
 @settings(max_examples=800)

@@ -173,9 +173,9 @@ def test_slots_that_do_not_fit_are_told_and_the_pool_is_not_called_empty(reader:
     assert "would not start" not in page(reader, address(engine="llama.cpp", max_len="8192")).text
 
 
-def test_a_saved_page_has_the_section_without_links_into_a_form(reader: TestClient) -> None:
-    query = "&".join(f"{k}={v}" for k, v in items_of(page(reader, address()).id("results")["data-address"]).items())
-    saved = reader.post("/save", data={"title": "Kept", "query": query, "expires_in_days": "30"})
+def test_a_saved_page_has_the_section_without_links_into_a_form(client: TestClient) -> None:
+    query = "&".join(f"{k}={v}" for k, v in items_of(page(client, address()).id("results")["data-address"]).items())
+    saved = client.post("/save", data={"title": "Kept", "query": query, "expires_in_days": "30"})
     assert saved.status_code == 200
     assert 'id="division"' in saved.text
     assert 'href="#f-' not in saved.text

@@ -9,10 +9,10 @@ from starlette.testclient import TestClient
 SECRET = "4aybshxstwa0025bz3pd2mfvzr"
 
 
-def test_a_report_is_logged_without_the_path(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_report_is_logged_without_the_path(reader: TestClient, caplog: pytest.LogCaptureFixture) -> None:
     report = {"csp-report": {"effective-directive": "img-src", "blocked-uri": f"http://testserver/c/{SECRET}"}}
     with caplog.at_level(logging.WARNING, "tokenroof.policy"):
-        assert client.post("/csp-report", content=json.dumps(report)).status_code == 204
+        assert reader.post("/csp-report", content=json.dumps(report)).status_code == 204
     (record,) = [r for r in caplog.records if r.name == "tokenroof.policy"]
     assert json.loads(record.getMessage().removeprefix("policy breach ")) == {
         "directive": "img-src",
@@ -33,5 +33,5 @@ def test_a_report_is_logged_without_the_path(client: TestClient, caplog: pytest.
         b"\xff\xfe",
     ],
 )
-def test_whatever_is_sent_the_answer_is_the_same(client: TestClient, body: bytes) -> None:
-    assert client.post("/csp-report", content=body).status_code == 204
+def test_whatever_is_sent_the_answer_is_the_same(reader: TestClient, body: bytes) -> None:
+    assert reader.post("/csp-report", content=body).status_code == 204

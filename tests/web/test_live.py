@@ -67,8 +67,8 @@ async def test_a_stream_ends_with_the_server(services: Services) -> None:
     assert seen == 1
 
 
-def test_the_api_tells_every_reading_with_a_value_or_a_reason(client: TestClient) -> None:
-    answer = client.get(f"{API}/probes")
+def test_the_api_tells_every_reading_with_a_value_or_a_reason(reader: TestClient) -> None:
+    answer = reader.get(f"{API}/probes")
     assert answer.status_code == 200
 
     def readings(value: Any) -> list[dict[str, Any]]:

@@ -47,6 +47,8 @@ def test_policies() -> None:
         ("/?model=nope", 422, PAGE),
         ("/docs", 200, PAGE),
         ("/live", 200, PAGE),
+        ("/learn", 200, PAGE),
+        ("/learn?chat=x", 422, PAGE),
         ("/c/nope", 404, PAGE),
         ("/nope", 404, PAGE),
         (f"{API}/models", 200, DATA),
@@ -59,8 +61,8 @@ def test_policies() -> None:
         ("/export/roofline.csv?model=llama-3.1-8b&hw=h100-sxm-80gb", 200, DATA),
     ],
 )
-def test_headers_of_each_kind_of_answer(client: TestClient, path: str, status: int, expected: str) -> None:
-    answer = client.get(path)
+def test_headers_of_each_kind_of_answer(reader: TestClient, path: str, status: int, expected: str) -> None:
+    answer = reader.get(path)
     assert answer.status_code == status
     assert {name: answer.headers.get(name) for name in EVERYWHERE} == EVERYWHERE
     assert answer.headers.get_list("content-security-policy") == [expected]
@@ -70,8 +72,8 @@ def test_headers_of_each_kind_of_answer(client: TestClient, path: str, status: i
     assert "access-control-allow-origin" not in answer.headers
 
 
-def test_headers_of_an_asset(client: TestClient, asset: str) -> None:
-    answer = client.get(asset)
+def test_headers_of_an_asset(reader: TestClient, asset: str) -> None:
+    answer = reader.get(asset)
     assert answer.status_code == 200
     assert {name: answer.headers.get(name) for name in EVERYWHERE} == EVERYWHERE
     assert answer.headers["content-security-policy"] == DATA
@@ -79,14 +81,14 @@ def test_headers_of_an_asset(client: TestClient, asset: str) -> None:
 
 
 @pytest.mark.parametrize("ranges", ["bytes=0-9", "bytes=" + ",".join("0-1" for _ in range(5_000)), "bytes=-1", "x=1"])
-def test_a_range_of_an_asset_costs_nothing(client: TestClient, asset: str, ranges: str) -> None:
-    answer = client.get(asset, headers={"Range": ranges})
+def test_a_range_of_an_asset_costs_nothing(reader: TestClient, asset: str, ranges: str) -> None:
+    answer = reader.get(asset, headers={"Range": ranges})
     assert answer.status_code == 200
-    assert answer.content == client.get(asset).content
+    assert answer.content == reader.get(asset).content
 
 
-def test_headers_of_a_body_that_is_too_large(client: TestClient) -> None:
-    answer = client.post(f"{API}/evaluate", content=b" " * 300_000, headers={"content-type": "application/json"})
+def test_headers_of_a_body_that_is_too_large(reader: TestClient) -> None:
+    answer = reader.post(f"{API}/evaluate", content=b" " * 300_000, headers={"content-type": "application/json"})
     assert answer.status_code == 413
     assert {name: answer.headers.get(name) for name in EVERYWHERE} == EVERYWHERE
     assert answer.headers["content-security-policy"] == DATA
@@ -150,18 +152,18 @@ def test_the_case_of_the_operators_names_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("path", ["/", f"{API}/models", "/healthz", "/assets/x", "/c/x"])
-def test_a_foreign_host_is_misdirected(client: TestClient, path: str) -> None:
+def test_a_foreign_host_is_misdirected(reader: TestClient, path: str) -> None:
     for host in ("evil.example", "127.0.0.1.evil.example:80"):
-        answer = client.get(path, headers={"Host": host})
+        answer = reader.get(path, headers={"Host": host})
         assert answer.status_code == 421
         assert "evil" not in answer.text
         assert answer.headers["x-content-type-options"] == "nosniff"
-    assert client.get(path, headers={"Host": "127.0.0.1:8000"}).status_code != 421
+    assert reader.get(path, headers={"Host": "127.0.0.1:8000"}).status_code != 421
 
 
-def test_a_request_without_a_host_is_misdirected(app: FastAPI) -> None:
-    assert ask(app, "GET", "/healthz", headers=()).status == 421
-    assert ask(app, "GET", "/healthz", headers=(("host", "localhost"),)).status == 200
+def test_a_request_without_a_host_is_misdirected(shared_app: FastAPI) -> None:
+    assert ask(shared_app, "GET", "/healthz", headers=()).status == 421
+    assert ask(shared_app, "GET", "/healthz", headers=(("host", "localhost"),)).status == 200
 
 
 def test_allowed_hosts_are_those_of_the_settings(settings: Settings) -> None:
@@ -191,25 +193,25 @@ def test_allowed_hosts_are_those_of_the_settings(settings: Settings) -> None:
         ({"origin": ""}, True),
     ],
 )
-def test_cross_site_writes(client: TestClient, headers: dict[str, str], cross: bool) -> None:
+def test_cross_site_writes(reader: TestClient, headers: dict[str, str], cross: bool) -> None:
     host = {"host": "localhost:8000"}
     assert is_cross_site(Headers(headers | host)) is cross
     for path in ("/save", f"{API}/evaluate", f"{API}/configurations", "/csp-report"):
-        answer = client.post(path, headers=headers | host)
+        answer = reader.post(path, headers=headers | host)
         assert (answer.status_code == 403) is cross, path
     for method in ("PUT", "DELETE", "PATCH"):
-        answer = client.request(method, f"{API}/configurations/x", headers=headers | host)
+        answer = reader.request(method, f"{API}/configurations/x", headers=headers | host)
         assert (answer.status_code == 403) is cross
-    assert client.get("/", headers=headers | host).status_code == 200
+    assert reader.get("/", headers=headers | host).status_code == 200
 
 
-def test_a_method_is_not_overridden_by_a_header(client: TestClient) -> None:
+def test_a_method_is_not_overridden_by_a_header(reader: TestClient) -> None:
     headers = {"X-HTTP-Method-Override": "DELETE", "X-Edit-Token": "0" * 26}
-    assert client.post(f"{API}/configurations/x", headers=headers).status_code == 405
+    assert reader.post(f"{API}/configurations/x", headers=headers).status_code == 405
 
 
 @pytest.mark.parametrize("path", ["//evil.example/", "//evil.example", "/%2f%2fevil.example/", "/\\evil.example/"])
-def test_no_redirect_leads_elsewhere(app: FastAPI, path: str) -> None:
-    answer = ask(app, "GET", path)
+def test_no_redirect_leads_elsewhere(shared_app: FastAPI, path: str) -> None:
+    answer = ask(shared_app, "GET", path)
     assert answer.status == 404
     assert "location" not in answer.headers
