@@ -69,7 +69,7 @@ def batch_chart(evaluation: Evaluation) -> Chart:
         "each user, with cache (tokens/s)",
         "all users, weights alone (tokens/s)",
         "each user, weights alone (tokens/s)",
-        "step, with cache (s)",
+        "a token, with cache (s)",
         "fits at full length",
     )
     return Chart(

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from app.calc.accelerator import Accelerator
 from app.calc.dtypes import Dtype
 from app.calc.evaluation import Evaluation
 from app.calc.notation import quantity, significant
@@ -27,10 +28,13 @@ def roofline_chart(evaluation: Evaluation) -> Chart:
         math.log10(3 * max(ridge, prefill.intensity_flops_per_byte, *series.intensity_flops_per_byte))
     )
     traces = [_roof(evaluation, dtype, low, high) for dtype in _roof_order(evaluation)]
+    other = evaluation.deployment.prompt_side.accelerator
+    if other is not accelerator:
+        traces.append(_prefill_roof(other, compute, low, high))
     traces += [_path(series), _point("Prefill", "prefill", "diamond", prefill)]
     traces.append(_point(f"Decode at {evaluation.measures.memory.running_sequences:,}", "decode", "circle", decode))
     bottom = 10 ** math.floor(math.log10(min(series.flops_per_s[0], low * accelerator.bandwidth_bytes_per_s)))
-    top = 10 ** math.ceil(math.log10(accelerator.peak(compute) * 1.5))
+    top = 10 ** math.ceil(math.log10(max(accelerator.peak(compute), other.peak(compute)) * 1.5))
     figure = {
         "data": traces,
         "layout": layout(
@@ -81,6 +85,21 @@ def _roof(evaluation: Evaluation, dtype: Dtype, low: float, high: float) -> dict
         "line": {"color": "@roof", "width": 2.5 if selected else 1.5, "dash": "solid" if selected else "dash"},
         "visible": True if selected else "legendonly",
         "hovertemplate": f"{dtype} roof: {quantity(peak, 'FLOP/s', 4)}, {quantity(bandwidth, 'B/s', 4)}<extra></extra>",
+    }
+
+
+def _prefill_roof(card: Accelerator, compute: Dtype, low: float, high: float) -> dict[str, Any]:
+    """The roof over prefill, where it is run on cards of another kind."""
+    peak, bandwidth = card.peak(compute), card.bandwidth_bytes_per_s
+    xs = [low, peak / bandwidth, high]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": f"{plain(card.name)}, which prefills",
+        "x": xs,
+        "y": [float(attainable_flops_per_s(x, peak, bandwidth)) for x in xs],
+        "line": {"color": "@prefill", "width": 2, "dash": "dashdot"},
+        "hovertemplate": f"over prefill: {quantity(peak, 'FLOP/s', 4)}, {quantity(bandwidth, 'B/s', 4)}<extra></extra>",
     }
 
 

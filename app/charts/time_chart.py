@@ -21,18 +21,21 @@ PARTS: Mapping[str, tuple[str, tuple[OperatorName, ...]]] = {
     "State": ("state", (OperatorName.CONVOLUTION, OperatorName.STATE)),
     "Head": ("head", (OperatorName.HEAD,)),
     "Between GPUs": ("link", (OperatorName.ALL_REDUCE,)),
+    "Guessing": ("overhead", (OperatorName.DRAFT,)),
     "Other": ("outside", (OperatorName.EMBEDDING, OperatorName.NORMS, OperatorName.SIDE_PATHS)),
 }
 
 
 def time_chart(evaluation: Evaluation) -> Chart:
     """Three bars of 100 %: the answer in prefill and decode, then each of the two in its operators."""
-    served, workload = evaluation.measures.serving, evaluation.deployment.workload
-    ttft, tpot, tokens = served.ttft_s.ceiling, served.tpot_s.ceiling, workload.output_tokens
-    total, decode_s = served.total_latency_s.ceiling, tpot * tokens
+    served, deployment = evaluation.measures.serving, evaluation.deployment
+    ttft, total = served.ttft_s.ceiling, served.total_latency_s.ceiling
+    step, steps = evaluation.measures.decode.ceiling_s, deployment.workload.output_tokens / deployment.tokens_per_step
+    prefill = evaluation.measures.prefill.ceiling_s / deployment.prompt_side.split.pipeline
+    decode_s, counted = step * steps, f"{steps:,.0f}"
     answer_row = f"One answer<br>{quantity(total, 's', 3)}"
-    prefill_row = f"Prefill<br>{quantity(ttft, 's', 3)}"
-    decode_row = f"Decode<br>{tokens:,} × {quantity(tpot, 's', 3)}"
+    prefill_row = f"Prefill<br>{quantity(prefill, 's', 3)}"
+    decode_row = f"Decode<br>{counted} × {quantity(step, 's', 3)}"
     rows = [decode_row, prefill_row, answer_row]
     traces = [
         _bar("Prefill", "prefill", [None, None, ttft / total], rows, [None, None, quantity(ttft, "s", 3)]),
@@ -47,11 +50,11 @@ def time_chart(evaluation: Evaluation) -> Chart:
         in_prefill = _share(evaluation.measures.prefill, operators)
         if not in_decode and not in_prefill:
             continue
-        written = [quantity(in_decode * tpot, "s", 3) + " a step", quantity(in_prefill * ttft, "s", 3), None]
+        written = [quantity(in_decode * step, "s", 3) + " a step", quantity(in_prefill * prefill, "s", 3), None]
         traces.append(_bar(name, role, [in_decode, in_prefill, None], rows, written))
         table += [
-            ("one decode step", name.lower(), in_decode * tpot, in_decode),
-            ("prefill", name.lower(), in_prefill * ttft, in_prefill),
+            ("one decode step", name.lower(), in_decode * step, in_decode),
+            ("prefill", name.lower(), in_prefill * prefill, in_prefill),
         ]
     figure = {
         "data": traces,
@@ -67,7 +70,7 @@ def time_chart(evaluation: Evaluation) -> Chart:
     }
     summary = (
         f"Of an answer's {quantity(total, 's', 3)} at best, {significant(100 * decode_s / total, 3)} % is decode: "
-        f"{tokens:,} steps of {quantity(tpot, 's', 3)}."
+        f"{counted} steps of {quantity(step, 's', 3)}."
     )
     return Chart(
         "time",

@@ -103,6 +103,17 @@ def answers() -> Mapping[str, Answer]:
         "chunks": answer_to("llama-4-scout", "b200-sxm", workload=workload(20_000, 1_000, 4)),
         "compressed rows": answer_to("deepseek-v4-flash", "b200-sxm", workload=workload(100_000, 1_000, 4)),
         "a mixer or a block a layer": answer_to("nemotron-3-nano-30b-a3b", workload=workload(users=1)),
+        "guesses": answer_to(
+            techniques={"speculative": {"draft_tokens": 3, "method": "eagle", "acceptance_length": 2.8}},
+            workload=workload(slo_ttft_s=0.5, slo_tpot_s=0.02, shared_prefix_tokens=500),
+        ),
+        "apart on two kinds of card": answer_to(
+            hardware="h200-sxm", techniques={"disaggregation": {"hardware": {"id": "b200-sxm"}}}
+        ),
+        "as it was once": answer_to(
+            techniques={"static_batching": True, "reserved_tokens": 4096, "attention": "mha"},
+            workload=workload(answer_shape="uniform"),
+        ),
     }
     return {**usual, **extreme_answers()}
 

@@ -79,11 +79,12 @@ def test_the_ridge_lies_inside_the_roofline(name: str, answered: Answer) -> None
 
 
 def test_no_point_stands_above_its_roof(name: str, answered: Answer) -> None:
-    made, accelerator = chart(name, "roofline"), answered.evaluation.deployment.accelerator
-    highest = max(accelerator.peak_flops_per_s.values())
+    made, deployment = chart(name, "roofline"), answered.evaluation.deployment
     for trace in made.figure["data"]:
-        if trace["name"].endswith(" roof"):
+        if trace["name"].endswith((" roof", "which prefills")):
             continue
+        accelerator = (deployment.prompt_side if trace["name"] == "Prefill" else deployment).accelerator
+        highest = max(accelerator.peak_flops_per_s.values())
         for x, y in zip(trace["x"], trace["y"], strict=True):
             assert y <= min(highest, x * accelerator.bandwidth_bytes_per_s) * (1 + 1e-9)
 
@@ -108,13 +109,14 @@ def test_the_batch_table_is_the_batch_figure(name: str, answered: Answer) -> Non
     assert column(made, "all users, with cache (tokens/s)") == pytest.approx(everyone["y"])
     assert column(made, "each user, with cache (tokens/s)") == pytest.approx(each["y"])
     at = column(made, "batch").index(measures.memory.running_sequences)
-    assert column(made, "step, with cache (s)")[at] == pytest.approx(measures.decode.ceiling_s)
+    assert column(made, "a token, with cache (s)")[at] == pytest.approx(measures.serving.tpot_s.ceiling)
     assert each["y"][at] == pytest.approx(measures.serving.output_tokens_per_s_per_user.ceiling)
     rule = answered.evaluation.rule_of_thumb
     assert column(made, "all users, weights alone (tokens/s)")[at] == pytest.approx(rule.decode_tokens_per_s)
     here = {t["yaxis"]: (t["x"], t["y"]) for t in traces(made.figure, "This scenario")}
     served, step = measures.memory.served_sequences, measures.decode_s.mid
     assert step is not None
+    step /= answered.evaluation.deployment.tokens_per_step
     assert here["y"] == ([served], [pytest.approx(served / step)])
     assert here["y2"] == ([served], [pytest.approx(1 / step)])
     reached = {t["yaxis"]: t for t in traces(made.figure, "Expected")}
@@ -192,11 +194,12 @@ def test_summaries_name_the_evaluations_numbers(name: str, answered: Answer) -> 
     batch = chart(name, "batch").summary
     assert f"at {held.running_sequences:,} each" in batch
     assert significant(served.output_tokens_per_s_per_user.ceiling, 3) in batch
-    assert significant(held.running_sequences / measures.decode.ceiling_s, 3) in batch
+    assert significant(held.running_sequences / served.tpot_s.ceiling, 3) in batch
     assert (f"full at {held.max_concurrency:,}" if held.max_concurrency else "Not one sequence fits") in batch
     time = chart(name, "time").summary
     assert quantity(served.total_latency_s.ceiling, "s", 3) in time
-    assert f"{deployment.workload.output_tokens:,} steps of {quantity(served.tpot_s.ceiling, 's', 3)}" in time
+    steps = deployment.workload.output_tokens / deployment.tokens_per_step
+    assert f"{steps:,.0f} steps of {quantity(measures.decode.ceiling_s, 's', 3)}" in time
     for binary in (False, True):
         memory = chart(name, "memory", binary=binary).summary
         assert f"weights take {quantity(held.per_gpu.weights_bytes, 'B', 3, binary=binary)}" in memory
@@ -225,3 +228,14 @@ def test_the_gap_chart_piles_up_to_the_expected_tpot(name: str, answered: Answer
     )
     whiskers = traces(made.figure, "Eight cases of ten")
     assert bool(whiskers) is (tpot.low is not None)
+
+
+def test_a_prefill_on_other_cards_stands_under_their_roof_and_not_under_that_of_decode() -> None:
+    answered, made = answers()["apart on two kinds of card"], chart("apart on two kinds of card", "roofline")
+    card, prefill = answered.evaluation.deployment.prompt_side.accelerator, answered.evaluation.measures.prefill
+    (roof,) = [trace for trace in made.figure["data"] if trace["name"].endswith("which prefills")]
+    compute = answered.evaluation.deployment.precision.compute
+    assert roof["y"][-1] == card.peak(compute)
+    reached = prefill.flops / prefill.ceiling_s
+    assert answered.evaluation.deployment.accelerator.peak(compute) < reached <= card.peak(compute)
+    assert not [t for t in chart("reference", "roofline").figure["data"] if t["name"].endswith("which prefills")]

@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from app.compare.typed import MOST_CHARACTERS, Typed, read_typed
 from app.refusal import ScenarioError
-from app.store.tokens import new_token
 from tests.compared_plans import BASE
 
-SLUG = new_token()
+SLUG = "0123456789abcdefghjkmnpqrs"
 ITEMS = (("model", "llama-3.1-8b"), ("hw", "h100-sxm-80gb"))
 
 

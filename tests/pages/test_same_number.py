@@ -110,7 +110,7 @@ def test_downloads_hold_the_twins_numbers_unrounded(reader: TestClient, scenario
     else:
         assert memory["Missing"] == -pool["mid"]
     batch = {int(float(row["batch"])): row for row in rows(reader, tree, "batch")}
-    step = float(batch[running]["step, with cache (s)"])
+    step = float(batch[running]["a token, with cache (s)"])
     assert step == pytest.approx(document["serving"]["tpot_s"]["ceiling"])
     time = {(row["of"], row["part"]): float(row["time (s)"]) for row in rows(reader, tree, "time")}
     assert time["answer", "prefill"] == document["serving"]["ttft_s"]["ceiling"]

@@ -57,11 +57,11 @@ def _table(plans: Sequence[Plan]) -> Table:
             name,
             phase.intensity_flops_per_byte,
             phase.flops / phase.ceiling_s,
-            float(attainable_flops_per_s(phase.intensity_flops_per_byte, *_roof_of(plan.answer.evaluation))),
+            float(attainable_flops_per_s(phase.intensity_flops_per_byte, *roof)),
             ROOF_WORDS[phase.bound],
         )
         for plan in plans
-        for name, phase in _phases(plan.answer.evaluation)
+        for (name, phase), roof in zip(_phases(plan.answer.evaluation), _roofs_of(plan.answer.evaluation), strict=True)
     ]
     return table_of(columns, rows)
 
@@ -70,16 +70,20 @@ def _phases(evaluation: Evaluation) -> tuple[tuple[str, PhaseCost], ...]:
     return ("prefill", evaluation.measures.prefill), ("decode", evaluation.measures.decode)
 
 
-def _roof_of(evaluation: Evaluation) -> Roof:
-    accelerator = evaluation.deployment.accelerator
-    return accelerator.peak(evaluation.deployment.precision.compute), accelerator.bandwidth_bytes_per_s
+def _roofs_of(evaluation: Evaluation) -> tuple[Roof, Roof]:
+    """The roof over prefill and the one over decode: two where prompts are run on cards of another kind."""
+    deployment = evaluation.deployment
+    cards, compute = (deployment.prompt_side.accelerator, deployment.accelerator), deployment.precision.compute
+    prefill, decode = ((card.peak(compute), card.bandwidth_bytes_per_s) for card in cards)
+    return prefill, decode
 
 
 def _roofs(plans: Sequence[Plan]) -> dict[Roof, list[Plan]]:
     """The roofs, and the plans under each."""
     found: dict[Roof, list[Plan]] = {}
     for plan in plans:
-        found.setdefault(_roof_of(plan.answer.evaluation), []).append(plan)
+        for roof in dict.fromkeys(reversed(_roofs_of(plan.answer.evaluation))):
+            found.setdefault(roof, []).append(plan)
     return found
 
 

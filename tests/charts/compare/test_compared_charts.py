@@ -35,6 +35,8 @@ EXTREMES = (
     "huge model on the slowest card",
     "all arithmetic",
     "all bandwidth",
+    "apart on two kinds of card",
+    "guesses",
 )
 CASES = ("four", "one", "twice the same", "nothing fits", "more users than room", *EXTREMES)
 EACH = pytest.mark.parametrize(("name", "id_"), [(name, id_) for name in CASES for id_ in COMPARED])
