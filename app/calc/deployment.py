@@ -175,10 +175,11 @@ class Deployment:
         return min(engine.shared_tokens, self.workload.prompt_tokens - 1) // block * block
 
     def held(self, tokens: int) -> int:
-        """Tokens that a sequence of so many takes room for of its own: less what it shares with the others; or what is
-        reserved for it, where that is more.
+        """Tokens that a sequence of so many takes room for of its own: less what it shares with the others, but a block
+        at least; or what is reserved for it, where that is more.
         """
-        return max(1, max(tokens, self.engine.reserved_tokens or 0) - self.shared_tokens)
+        own = max(tokens, self.engine.reserved_tokens or 0) - self.shared_tokens
+        return max(own, min(tokens, self.engine.block_tokens), 1)
 
     @property
     def held_tokens(self) -> int:

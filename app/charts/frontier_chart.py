@@ -71,7 +71,6 @@ def _ideal(deployment: Deployment) -> Deployment:
         memory_utilization=1.0,
         given=given,
         reserved_tokens=None,
-        shared_tokens=0,
     )
     return replace(deployment, engine=engine)
 

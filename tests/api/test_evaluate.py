@@ -86,6 +86,8 @@ TOP = {
     "decode",
     "roofline",
     "serving",
+    "goodput",
+    "techniques",
     "cost",
     "levers",
     "explanations",
@@ -304,8 +306,11 @@ def test_what_the_catalog_does_not_have_is_named_together_with_a_hint(calculator
         ({"parallelism": {"tensor": 3}}, "parallelism.tensor"),
         ({"hardware": {"id": "h100-sxm-80gb", "count": 3}, "parallelism": {"data": 2}}, "hardware.count"),
         ({"engine": {"underneath": "sglang"}}, "engine.underneath"),
-        ({"techniques": {"disaggregation": {"prefill": 1}}}, "techniques.disaggregation"),
-        ({"techniques": {"chunked_prefill": True}}, "techniques.chunked_prefill"),
+        (
+            {"techniques": {"disaggregation": {"hardware": {"id": "no-such-card"}}}},
+            "techniques.disaggregation.hardware.id",
+        ),
+        ({"techniques": {"chunked_prefill": "always"}}, "techniques.chunked_prefill"),
         (
             {
                 "parallelism": {"tensor": 4},

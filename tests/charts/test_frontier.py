@@ -70,7 +70,7 @@ def test_each_drawn_point_fits_and_one_more_sequence_does_not(answered: Answer) 
     made = CHARTS["frontier"](answered.evaluation, False)
 
     def fitting(tokens: int) -> int:
-        return min(rank.plan.fitting(max(0.0, rank.pool.mid), tokens) for rank in held.ranks)
+        return min(rank.fitting(deployment, rank.pool.mid, tokens) for rank in held.ranks)
 
     for trace in traces(made.figure, "This engine"):
         for sequences, tokens in zip(trace["x"], trace["y"], strict=True):

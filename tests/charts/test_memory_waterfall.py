@@ -73,7 +73,7 @@ def test_the_steps_are_the_evaluations_numbers(name: str) -> None:
         missing = -rank.pool.mid or held.per_gpu.weights_bytes - held.per_gpu.capacity_bytes
         assert steps[MISSING].bytes == pytest.approx(missing, abs=1)
         return
-    cache = held.rank_sequences * held.gpu_bytes_per_sequence
+    cache = held.rank_sequences * held.gpu_bytes_per_sequence + held.shared_bytes
     assert steps["Cache pool"].end == rank.pool
     assert steps["Cache in use" if cache <= rank.pool.mid else "Cache asked for"].bytes == pytest.approx(cache)
     assert (MISSING in steps) == (cache > rank.pool.mid)
