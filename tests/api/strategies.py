@@ -74,6 +74,32 @@ def hardware() -> st.SearchStrategy[Document]:
     return st.sampled_from(modern).map(lambda id_: {"id": id_}) | card.map(lambda custom: {"custom": custom})
 
 
+def techniques() -> st.SearchStrategy[Document]:
+    """Any of them; what a model or the rest of a scenario cannot have is refused by name."""
+    guesses = st.fixed_dictionaries({"draft_tokens": st.integers(1, 64)}, optional={"draft": drafts()})
+    timed = st.fixed_dictionaries(
+        {"draft_tokens": st.integers(1, 64), "acceptance_rate": reals(0, 1)},
+        optional={"method": st.sampled_from(["eagle", "ngram"])},
+    )
+    pool = st.fixed_dictionaries(
+        {"hardware": st.sampled_from([{"id": "h100-sxm-80gb"}, {"id": "a100-sxm-40gb"}, {"id": "b200-sxm"}])},
+        optional={
+            "instances": st.integers(1, 10**5),
+            "link": st.sampled_from(["card", "ib-hdr"]),
+            "link_gb_per_s": st.none() | reals(1e-3, 1e6),
+            "overlap": st.booleans(),
+        },
+    )
+    return some(
+        speculative=st.none() | guesses | timed,
+        disaggregation=st.none() | pool,
+        chunked_prefill=st.booleans(),
+        static_batching=st.booleans(),
+        reserved_tokens=st.none() | st.integers(1, 10**8),
+        attention=st.none() | st.sampled_from(["mha", "gqa", "mqa", "mla"]),
+    )
+
+
 def documents() -> st.SearchStrategy[Document]:
     """A scenario that is right in form and computed, in the whole range of every field."""
     return st.fixed_dictionaries(
@@ -103,10 +129,7 @@ def documents() -> st.SearchStrategy[Document]:
                 kv_pool_bytes=st.none() | reals(1, 1e15),
             ),
             "parallelism": some(data=st.integers(1, 64)),  # whatever the model, it divides
-            "techniques": some(
-                speculative=st.none()
-                | st.fixed_dictionaries({"draft_tokens": st.integers(1, 64)}, optional={"draft": drafts()})
-            ),
+            "techniques": techniques(),
             "observed": some(
                 kv_tokens=st.none() | st.integers(0, 10**12),
                 gpu_blocks=st.none() | st.integers(0, 10**12),
@@ -116,7 +139,9 @@ def documents() -> st.SearchStrategy[Document]:
                 prompt_tokens=st.integers(1, 10**8),
                 output_tokens=st.integers(1, 10**8),
                 concurrency=st.none() | st.integers(1, 10**6),
+                answer_shape=st.sampled_from(["fixed", "uniform", "exponential"]),
                 prefix_hit_rate=reals(0, 1),
+                shared_prefix_tokens=st.sampled_from([0, 1, 500, 10**8]),
                 slo_ttft_s=st.none() | reals(1e-9, 1e6),
                 slo_tpot_s=st.none() | reals(1e-9, 1e6),
             ),
@@ -159,7 +184,14 @@ FULL = {
         "x": 0,
     },
     "workload": {"prompt_tokens": 0, "output_tokens": 0, "concurrency": 0, "prefix_hit_rate": 0, "slo_ttft_s": 0},
-    "techniques": {"speculative": {"draft_tokens": 0, "draft": {"id": 0, "config": 0}}},
+    "techniques": {
+        "speculative": {"draft_tokens": 0, "draft": {"id": 0, "config": 0}},
+        "disaggregation": {"hardware": {"id": 0}, "instances": 0},
+        "chunked_prefill": 0,
+        "static_batching": 0,
+        "reserved_tokens": 0,
+        "attention": 0,
+    },
     "observed": {"kv_tokens": 0, "max_concurrency": 0},
     "memory_basis": 0,
     "unknown": 0,
@@ -169,6 +201,9 @@ PLACES = [
     for path in (
         *(f"{part}.{name}" for part, names in FULL.items() if isinstance(names, dict) for name in names),
         *FULL,
+        *(f"techniques.speculative.{name}" for name in ("method", "acceptance_rate", "acceptance_length", "x")),
+        *(f"techniques.disaggregation.{name}" for name in ("link", "link_gb_per_s", "tensor", "overlap", "x")),
+        *(f"workload.{name}" for name in ("answer_shape", "longest_answer", "shared_prefix_tokens")),
         "hardware.custom.memory_gb",
         "hardware.custom.dense_tflops.bf16",
         "hardware.custom.dense_tflops.bf17",

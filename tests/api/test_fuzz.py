@@ -71,15 +71,17 @@ def leads_into(path: str, sent: Any) -> bool:
 
 
 @given(documents())
-@often(150)
+@often(100)
 def test_a_scenario_in_range_is_answered(calculator: TestClient, document: dict[str, Any]) -> None:
     body = checked(calculator.post(f"{API}/evaluate", content=dumps(document), headers=JSON))
     if "errors" in body:
-        assert {error["path"] for error in body["errors"]} <= {"precision.compute"}
+        paths = {error["path"] for error in body["errors"]}
+        for path in paths - {"precision.compute", "workload.shared_prefix_tokens"}:
+            assert path.startswith("techniques.")
 
 
 @given(documents())
-@often(60)
+@often(40)
 def test_a_scenario_in_range_has_a_page(calculator: TestClient, document: dict[str, Any]) -> None:
     evaluated = calculator.post(f"{API}/evaluate", content=dumps(document), headers=JSON)
     if evaluated.status_code != 200:
@@ -89,7 +91,7 @@ def test_a_scenario_in_range_has_a_page(calculator: TestClient, document: dict[s
 
 
 @given(hostile_documents())
-@often(300)
+@often(200)
 def test_a_hostile_scenario(calculator: TestClient, document: Any) -> None:
     response = calculator.post(f"{API}/evaluate", content=json.dumps(document), headers=JSON)
     body = checked(response)
@@ -98,14 +100,14 @@ def test_a_hostile_scenario(calculator: TestClient, document: Any) -> None:
 
 
 @given(st.lists(hostile_documents(), min_size=1, max_size=3))
-@often(60)
+@often(40)
 def test_a_hostile_batch(calculator: TestClient, scenarios: list[Any]) -> None:
     body = checked(calculator.post(f"{API}/evaluate/batch", content=json.dumps({"scenarios": scenarios}), headers=JSON))
     assert "errors" in body or "detail" in body or len(body["results"]) == len(scenarios)
 
 
 @given(query_items())
-@often(150)
+@often(100)
 def test_a_hostile_query(calculator: TestClient, items: list[tuple[str, str]]) -> None:
     response = calculator.get(f"{API}/evaluate?{query_string(items)}")
     body = checked(response)
