@@ -71,7 +71,7 @@ def leads_into(path: str, sent: Any) -> bool:
 
 
 @given(documents())
-@often(100)
+@often(60)
 def test_a_scenario_in_range_is_answered(calculator: TestClient, document: dict[str, Any]) -> None:
     body = checked(calculator.post(f"{API}/evaluate", content=dumps(document), headers=JSON))
     if "errors" in body:
@@ -91,7 +91,7 @@ def test_a_scenario_in_range_has_a_page(calculator: TestClient, document: dict[s
 
 
 @given(hostile_documents())
-@often(200)
+@often(120)
 def test_a_hostile_scenario(calculator: TestClient, document: Any) -> None:
     response = calculator.post(f"{API}/evaluate", content=json.dumps(document), headers=JSON)
     body = checked(response)
@@ -107,7 +107,7 @@ def test_a_hostile_batch(calculator: TestClient, scenarios: list[Any]) -> None:
 
 
 @given(query_items())
-@often(100)
+@often(60)
 def test_a_hostile_query(calculator: TestClient, items: list[tuple[str, str]]) -> None:
     response = calculator.get(f"{API}/evaluate?{query_string(items)}")
     body = checked(response)
@@ -171,7 +171,7 @@ def same(text: str) -> str:
 
 
 @given(query_items())
-@often(150)
+@often(80)
 def test_the_page_keeps_what_was_typed_and_says_what_is_wrong_at_each_field(
     calculator: TestClient, items: list[tuple[str, str]]
 ) -> None:
@@ -193,7 +193,7 @@ def test_the_page_keeps_what_was_typed_and_says_what_is_wrong_at_each_field(
 
 
 @given(query_items())
-@often(100)
+@often(60)
 def test_the_fragment_says_what_is_wrong_at_each_field(calculator: TestClient, items: list[tuple[str, str]]) -> None:
     fragment = calculator.get(f"/?{query_string(items)}", headers=FRAGMENT)
     assert fragment.status_code in (200, 422)

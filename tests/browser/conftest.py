@@ -18,7 +18,6 @@ BINARIES = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome"
 MISSING = "No Chromium was found. Install one (Debian, Ubuntu: apt-get install chromium) to run the browser tests."
 OFFLINE = (
     "--no-sandbox",
-    "--disable-gpu",
     "--no-first-run",
     "--no-default-browser-check",
     "--no-pings",

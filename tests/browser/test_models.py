@@ -17,7 +17,7 @@ PAGES = (
     "/models/llama-3.3-nemotron-super-49b",
     "/models/ministral-3-8b",
 )
-PATHS = ("/models", "/models?sort=-kv&kind=experts&min_year=2024", "/models?family=Falcon&kind=experts", *PAGES)
+PATHS = ("/models", "/models?family=Falcon&kind=experts", *PAGES[:3])
 
 
 def test_the_list_and_the_address_follow_the_filters(visit: Opener, watch: Watch) -> None:
@@ -70,13 +70,15 @@ def test_a_plan_leads_to_the_workbench_with_the_same_number(visit: Opener) -> No
     expect(page.locator(".metrics")).to_contain_text(f"{users} sequences")
 
 
-@pytest.mark.parametrize("across", [320, 390])
 @pytest.mark.parametrize("path", PATHS)
-def test_a_phone_scrolls_one_way(visit: Opener, path: str, across: int) -> None:
-    page = visit(path, **{**PHONE, "viewport": {"width": across, "height": 800}})
+def test_a_phone_scrolls_one_way(visit: Opener, path: str) -> None:
+    page = visit(path, **{**PHONE, "viewport": {"width": 320, "height": 800}})
     page.evaluate(OPEN_ALL)
-    assert_fits(page, across)
-    assert page.evaluate(SMALL, FINGER_PX) == []
+    for across in (320, 390):
+        page.set_viewport_size({"width": across, "height": 800})
+        page.wait_for_timeout(300)  # the charts follow the width
+        assert_fits(page, across)
+        assert page.evaluate(SMALL, FINGER_PX) == []
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -18,7 +18,7 @@ from app.calc.layers.dense import DenseFeedForward
 from app.calc.layers.grouped_attention import GroupedAttention, QkNorm
 from tests.factories import precision, shipped_catalog
 
-repeatable = settings(deadline=None, derandomize=True, max_examples=40)
+repeatable = settings(deadline=None, derandomize=True, max_examples=30)
 
 
 def array(values: list[float]) -> NDArray[np.float64]:

@@ -16,7 +16,9 @@ from tests.pages.asking import json_of, page, twin_of
 from tests.pages.dom import Node, parse
 
 RECORDS = shipped_catalog().accelerators
-EACH = pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
+# Every third; the API and the list meet them all.
+SOME = dict(list(RECORDS.items())[::3])
+EACH = pytest.mark.parametrize("record", SOME.values(), ids=SOME)
 
 
 def test_every_fact_of_the_catalog_has_a_name() -> None:

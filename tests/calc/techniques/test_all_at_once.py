@@ -21,7 +21,7 @@ from tests.calc.techniques.combined import combined
 from tests.factories import answer_to, scenario, shipped_catalog
 
 SLACK = 1 + 1e-9
-many = settings(deadline=None, derandomize=True, max_examples=150, suppress_health_check=list(HealthCheck))
+many = settings(deadline=None, derandomize=True, max_examples=90, suppress_health_check=list(HealthCheck))
 
 
 def check_explained(explanation: Explanation) -> None:
