@@ -41,11 +41,11 @@ def document(answer: Answer) -> dict[str, Any]:
         "roofline": _roofline(evaluation),
         "serving": _serving(evaluation),
         "expected": _expected(measures.expected),
-        "goodput": goodput_document(evaluation.goodput),
+        "goodput": None if evaluation.goodput is None else goodput_document(evaluation.goodput),
         "techniques": _techniques(evaluation),
         "cost": None if measures.cost is None else asdict(measures.cost),
         "levers": [_lever(lever) for lever in evaluation.levers],
-        "explanations": [_explanation(explanation) for explanation in evaluation.explanations],
+        "explanations": [explanation_document(explanation) for explanation in evaluation.explanations],
         "warnings": [{"code": notice.code, "message": notice.message} for notice in answer.notices],
         "comparison": [comparison_line(line) for line in evaluation.comparison],
     }
@@ -165,10 +165,8 @@ def _expected(expected: Expected | None) -> dict[str, Any] | None:
     }
 
 
-def goodput_document(found: Goodput | None) -> dict[str, Any] | None:
+def goodput_document(found: Goodput) -> dict[str, Any]:
     """Requests a second that meet the targets, and where."""
-    if found is None:
-        return None
     return {
         "rate_per_s": found.rate_per_s,
         "offered_per_s": found.offered_per_s,
@@ -225,7 +223,8 @@ def _change(change: Change) -> dict[str, float]:
     return {"before": change.before, "after": change.after}
 
 
-def _explanation(explanation: Explanation) -> dict[str, Any]:
+def explanation_document(explanation: Explanation) -> dict[str, Any]:
+    """The working of a number in plain types."""
     return {
         "id": explanation.id,
         "label": explanation.label,

@@ -5,8 +5,8 @@ from typing import Any
 
 from app.answer import Answer
 from app.calc.doors.door import Door, DoorId, Figure, Variants
-from app.calc.explanation import Explanation
 from app.calc.goodput import LIMIT_WORDS, Goodput
+from app.document import explanation_document, goodput_document
 
 Found = Mapping[DoorId, Sequence[Mapping[str, Any]]]
 
@@ -38,7 +38,7 @@ def _door(door: Door, evidence: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "sentence": door.sentence,
         "figures": [_figure(figure) for figure in door.figures],
         "variants": None if door.variants is None else _variants(door.variants),
-        "explanations": [_explanation(explanation) for explanation in door.explanations],
+        "explanations": [explanation_document(explanation) for explanation in door.explanations],
         "limits": list(door.limits),
         "evidence": [dict(one) for one in evidence],
         "refused": door.refused,
@@ -69,13 +69,7 @@ def _variants(variants: Variants) -> dict[str, Any]:
 
 def _goodput(found: Goodput) -> dict[str, Any]:
     load = found.load
-    return {
-        "rate_per_s": found.rate_per_s,
-        "offered_per_s": found.offered_per_s,
-        "attained": found.attained,
-        "concurrency": found.concurrency,
-        "most_per_s": found.most_per_s,
-        "limiter": found.limiter.value,
+    return goodput_document(found) | {
         "sentence": LIMIT_WORDS[found.limiter],
         "slo_ttft_s": found.ttft_target_s,
         "slo_tpot_s": found.tpot_target_s,
@@ -87,20 +81,4 @@ def _goodput(found: Goodput) -> dict[str, Any]:
             "ttft_s": load.ttft_s.tolist(),
             "tpot_s": load.tpot_s.tolist(),
         },
-    }
-
-
-def _explanation(explanation: Explanation) -> dict[str, Any]:
-    return {
-        "id": explanation.id,
-        "label": explanation.label,
-        "formula": explanation.formula,
-        "substituted": explanation.substituted,
-        "terms": [
-            {"symbol": term.symbol, "label": term.label, "value": term.value, "unit": term.unit}
-            for term in explanation.terms
-        ],
-        "value": explanation.value,
-        "unit": explanation.unit,
-        "source": explanation.source,
     }

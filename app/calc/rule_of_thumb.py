@@ -70,6 +70,17 @@ def rule_inputs(deployment: Deployment, batch: int) -> RuleInputs:
     )
 
 
+def ridge_batch(deployment: Deployment) -> float:
+    """Batch at which the arithmetic of a token each takes as long as reading the weights: W ÷ bandwidth · peak ÷ 2N.
+
+    At such batches every expert is read. Worked number: 295 for Llama-3.1-8B on an H100 SXM in 16 bits.
+    """
+    inputs = rule_inputs(deployment, 1)
+    everything = scalar(step_weight_bytes(deployment.architecture, deployment.precision.weights, inf))
+    reading_s = everything / inputs.bandwidth_bytes_per_s
+    return reading_s * inputs.peak_flops_per_s / (FLOPS_PER_MULTIPLY_ADD * inputs.n_params)
+
+
 def prefill_flops(n_params: float, tokens: Quantity) -> Quantity:
     """2·N·tokens. Worked number: 2 × 8.03e9 × 1,000 = 16.06e12 FLOP. Source: Kaplan et al. 2020, section 2.1."""
     return FLOPS_PER_MULTIPLY_ADD * n_params * tokens

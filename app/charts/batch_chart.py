@@ -7,7 +7,7 @@ import numpy as np
 
 from app.calc.evaluation import Evaluation
 from app.calc.notation import significant
-from app.charts.figure import Chart, layout, linear_axis, log_axis, note, table_of, vertical
+from app.charts.figure import Chart, layout, linear_axis, log_axis, note, table_of, vertical, zone
 from app.charts.series import BatchSeries, Values, batch_series
 
 DASHES = MappingProxyType({"rule": "dash", "decode": "solid", "overhead": "dot"})
@@ -33,7 +33,7 @@ def batch_chart(evaluation: Evaluation) -> Chart:
     if series.ridge_batch < top:
         labels.append(_label(f"ridge {significant(series.ridge_batch, 3)}", series.ridge_batch, 1.0, "right"))
     if 0 < capacity < top:
-        shapes += [vertical(capacity, "limit"), _beyond(capacity, top)]
+        shapes += [vertical(capacity, "limit"), zone(capacity, top, "overzone")]
         labels.append(_label(f"memory full at {capacity:,}", capacity, 0.5, "right"))
     figure = {
         "data": traces,
@@ -131,20 +131,6 @@ def _here(evaluation: Evaluation, axis_name: str, users: int) -> dict[str, Any]:
 
 def _label(text: str, x: float, y: float, anchor: str) -> dict[str, Any]:
     return note(text, float(np.log10(x)), y, yref="paper", xanchor=anchor, yanchor="top", xshift=-4)
-
-
-def _beyond(capacity: float, top: float) -> dict[str, Any]:
-    return {
-        "type": "rect",
-        "x0": capacity,
-        "x1": top,
-        "yref": "paper",
-        "y0": 0,
-        "y1": 1,
-        "fillcolor": "@overzone",
-        "line": {"width": 0},
-        "layer": "below",
-    }
 
 
 def _summary(evaluation: Evaluation, series: BatchSeries, capacity: int) -> str:

@@ -145,6 +145,21 @@ def vertical(x: float, role: str, dash: str = "dash", **more: Any) -> dict[str, 
     } | more
 
 
+def zone(x0: float, x1: float, role: str) -> dict[str, Any]:
+    """A shaded part of the plot, from bottom to top."""
+    return {
+        "type": "rect",
+        "x0": x0,
+        "x1": x1,
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
+        "fillcolor": f"@{role}",
+        "line": {"width": 0},
+        "layer": "below",
+    }
+
+
 def table_of(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
     """A table from any sequences."""
     return Table(tuple(columns), tuple(tuple(row) for row in rows))

@@ -7,7 +7,7 @@ import numpy as np
 from app.calc.evaluation import Evaluation
 from app.calc.goodput import LIMIT_WORDS, Goodput, Load, Values
 from app.calc.notation import quantity, significant
-from app.charts.figure import Cell, Chart, layout, linear_axis, note, table_of, vertical
+from app.charts.figure import Cell, Chart, layout, linear_axis, note, table_of, vertical, zone
 
 TITLE, QUESTION = "Goodput against offered rate", "How much may come in before promises break?"
 HEIGHT_PX = 420
@@ -58,7 +58,7 @@ def goodput_chart(evaluation: Evaluation) -> Chart:
             xaxis=linear_axis("Requests offered a second", top, range=[0, top]),
             yaxis=linear_axis("Good requests a second", top, range=[0, top]),
             shapes=[
-                _saturated(found.most_per_s, top),
+                zone(found.most_per_s, top, "overzone"),
                 *(vertical(rate, role, dash) for _, rate, role, dash in crossings),
             ],
             annotations=[
@@ -114,20 +114,6 @@ def _all(top: float) -> dict[str, Any]:
         "y": [0.0, top],
         "line": {"color": "@rule", "width": 1.5, "dash": "dash"},
         "hoverinfo": "skip",
-    }
-
-
-def _saturated(most: float, top: float) -> dict[str, Any]:
-    return {
-        "type": "rect",
-        "x0": most,
-        "x1": top,
-        "yref": "paper",
-        "y0": 0,
-        "y1": 1,
-        "fillcolor": "@overzone",
-        "line": {"width": 0},
-        "layer": "below",
     }
 
 

@@ -10,7 +10,7 @@ from app.calc.notation import quantity, significant
 from app.calc.phase import PhaseCost
 from app.calc.roofline import attainable_flops_per_s, ridge_flops_per_byte
 from app.calc.verdict import ROOF_WORDS
-from app.charts.figure import Chart, layout, log_axis, note, table_of, vertical
+from app.charts.figure import Chart, layout, log_axis, note, table_of, vertical, zone
 from app.charts.plain import plain
 from app.charts.series import LANDMARKS, BatchSeries, batch_series
 
@@ -43,8 +43,8 @@ def roofline_chart(evaluation: Evaluation) -> Chart:
             yaxis=log_axis("Arithmetic, FLOP/s", bottom, top),
             shapes=[
                 vertical(ridge, "ridge", "dot"),
-                _zone(low, ridge, "@memoryzone"),
-                _zone(ridge, high, "@computezone"),
+                zone(low, ridge, "memoryzone"),
+                zone(ridge, high, "computezone"),
             ],
             annotations=_labels(evaluation, series, ridge, low, high, bottom, top),
         ),
@@ -126,20 +126,6 @@ def _point(name: str, role: str, symbol: str, cost: PhaseCost) -> dict[str, Any]
         "y": [cost.flops / cost.ceiling_s],
         "marker": {"color": f"@{role}", "size": 13, "symbol": symbol, "line": {"color": "@surface", "width": 2}},
         "hovertemplate": f"{name}: %{{x:.4s}} FLOP/B, at best %{{y:.4s}}FLOP/s<extra></extra>",
-    }
-
-
-def _zone(x0: float, x1: float, role: str) -> dict[str, Any]:
-    return {
-        "type": "rect",
-        "x0": x0,
-        "x1": x1,
-        "yref": "paper",
-        "y0": 0,
-        "y1": 1,
-        "fillcolor": role,
-        "line": {"width": 0},
-        "layer": "below",
     }
 
 

@@ -1,7 +1,6 @@
 """Decode over a growing batch: the numbers that two charts draw, from the same formulas as the evaluation."""
 
 from dataclasses import dataclass
-from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +8,9 @@ from numpy.typing import NDArray
 from app.calc.coverage import step_weight_bytes
 from app.calc.evaluation import Evaluation
 from app.calc.expected.timing import step_time
-from app.calc.layers.parts import FLOPS_PER_MULTIPLY_ADD
 from app.calc.operators import decode_operators
 from app.calc.phase import ceiling_s
-from app.calc.rule_of_thumb import decode_step_s, rule_inputs
+from app.calc.rule_of_thumb import decode_step_s, ridge_batch, rule_inputs
 
 Values = NDArray[np.float64]
 LEAST_TOP = 1024
@@ -51,10 +49,8 @@ def batch_series(evaluation: Evaluation, count: int = 33) -> BatchSeries:
     deployment, held = evaluation.deployment, evaluation.measures.memory
     accelerator, inputs = deployment.accelerator, rule_inputs(deployment, held.running_sequences)
     params, peak, bandwidth = inputs.n_params, inputs.peak_flops_per_s, inputs.bandwidth_bytes_per_s
-    # At such batches every expert is read.
-    everything = float(step_weight_bytes(deployment.architecture, deployment.precision.weights, inf))
-    ridge_batch = everything / bandwidth * peak / (FLOPS_PER_MULTIPLY_ADD * params)
-    top = max(LEAST_TOP, 2 * held.max_concurrency, 2 * held.running_sequences, min(2 * ridge_batch, 1e5))
+    ridge = ridge_batch(deployment)
+    top = max(LEAST_TOP, 2 * held.max_concurrency, 2 * held.running_sequences, min(2 * ridge, 1e5))
     batch = np.unique(np.rint(np.geomspace(1, top, count)))
     landmarks = [mark for mark in LANDMARKS if mark < top]
     batch = np.unique(np.concatenate([batch, landmarks, [held.running_sequences]])).astype(float)
@@ -73,7 +69,7 @@ def batch_series(evaluation: Evaluation, count: int = 33) -> BatchSeries:
         flops / step,
         weights_only,
         _expected(evaluation, batch),
-        ridge_batch,
+        ridge,
         deployment.tokens_per_step,
     )
 

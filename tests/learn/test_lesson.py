@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.calc import evaluation as module
 from app.calc.deployment_limits import MOST_CONCURRENT
+from app.calc.goodput import goodput
 from app.document import document, number_at
 from app.learn.lesson import lesson
 from app.learn.number import LiveNumber, worked
@@ -158,13 +158,11 @@ def test_a_changed_formula_changes_the_lesson(
 
 
 def test_a_changed_goodput_changes_the_lesson(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = getattr(module, "goodput")  # noqa: B009  # it is not exported
-
     def halved(*given: Any) -> Any:
-        found = original(*given)
+        found = goodput(*given)
         return found and replace(found, rate_per_s=found.rate_per_s / 2)
 
-    monkeypatch.setattr(module, "goodput", halved)
+    monkeypatch.setattr("app.calc.evaluation.goodput", halved)
     good = told("usual")["measuring"].numbers["good"]
     assert fresh()["measuring"].numbers["good"].value == pytest.approx(good.value / 2)
 

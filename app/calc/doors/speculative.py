@@ -1,20 +1,19 @@
 """Speculative decoding: several tokens for one reading of the weights, as long as arithmetic lies idle."""
 
 from dataclasses import replace
-from math import inf
 from typing import Any
 
 from app.calc.broadcast import scalar
-from app.calc.coverage import coverage, step_weight_bytes
+from app.calc.coverage import coverage
 from app.calc.deployment import Deployment
 from app.calc.doors.door import Asked, Better, Door, DoorId, Figure, Level, Row, Variants
 from app.calc.doors.sides import Side, figure, served_figures, side_of, times, working
 from app.calc.explanation import Explanation
-from app.calc.layers.parts import FLOPS_PER_MULTIPLY_ADD, OperatorName
+from app.calc.layers.parts import OperatorName
 from app.calc.measure import replica_batch
 from app.calc.notation import significant
 from app.calc.roofline import ridge_flops_per_byte
-from app.calc.rule_of_thumb import rule_inputs
+from app.calc.rule_of_thumb import ridge_batch
 from app.calc.techniques.drafters import eagle_head, mtp_drafter
 from app.calc.techniques.paying import Paying, paying
 from app.calc.techniques.speculation import METHOD_WORDS, Method, Speculation, speculation_of
@@ -164,14 +163,6 @@ def rule_stop(guessing: Deployment) -> float:
     give 2.8 tokens stop paying at 295 × 2.8 ÷ 4 = 207.
     """
     return ridge_batch(guessing) * guessing.tokens_per_step / guessing.positions
-
-
-def ridge_batch(deployment: Deployment) -> float:
-    """Batch at which the arithmetic of a token each takes as long as reading the weights: W ÷ bandwidth · peak ÷ 2N."""
-    inputs = rule_inputs(deployment, 1)
-    everything = scalar(step_weight_bytes(deployment.architecture, deployment.precision.weights, inf))
-    per_token_s = FLOPS_PER_MULTIPLY_ADD * inputs.n_params / inputs.peak_flops_per_s
-    return everything / inputs.bandwidth_bytes_per_s / per_token_s
 
 
 def _sentence(closed: Side, opened: Side, curve: Paying) -> str:
