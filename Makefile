@@ -1,5 +1,6 @@
 # One verb a line; `make` alone lists them. HOST and PORT say where `make serve` listens, and every TOKENROOF_ variable
-# reaches it too. ARGS goes to pytest. EXTRAS=nvidia installs the NVIDIA readings where no driver was found.
+# reaches it too. ARGS goes to pytest. EXTRAS=nvidia or EXTRAS=amd installs the readings of those cards where
+# no driver was found.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 

@@ -10,6 +10,7 @@ pin() {
 }
 pin runtime pyproject.toml
 pin nvidia --extra nvidia pyproject.toml
-pin dev --extra nvidia --group dev pyproject.toml
+pin amd --extra amd pyproject.toml
+pin dev --extra nvidia --extra amd --group dev pyproject.toml
 pin calibrate --group calibrate
 pin node --group node

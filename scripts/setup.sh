@@ -74,6 +74,11 @@ wants_nvidia() {
     [ -e /proc/driver/nvidia/version ] || has nvidia-smi
 }
 
+wants_amd() {
+    case " ${EXTRAS-} " in *[!a-z]amd[!a-z]*) return 0 ;; esac
+    [ -e /opt/rocm ] && [ -e /sys/module/amdgpu ]
+}
+
 has_chromium() { has chromium || has chromium-browser || has google-chrome; }
 
 # Playwright brings a Node.js that needs libatomic, which a small Debian lacks.
@@ -88,6 +93,7 @@ if [ "${1-}" = dev ] && ! has_chromium; then
 fi
 install_requirements runtime
 if wants_nvidia; then install_requirements nvidia; fi
+if wants_amd; then install_requirements amd; fi
 # Looked for on the PATH as app/web/npm.py does: the machine's npm comes before the one in .venv.
 if ! has npm; then install_requirements node; fi
 if [ "${1-}" = dev ]; then

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from app.settings import ROOT, Settings
 
 PREFIX = "TOKENROOF_"
+_SERVERS = ("a=http://127.0.0.1:8000", "b=http://b.example:9000/metrics")
 GIVEN = {
     "host": ("0.0.0.0", "0.0.0.0"),
     "port": ("81", 81),
@@ -24,6 +25,16 @@ GIVEN = {
     "probe_interval_s": ("0.5", 0.5),
     "probe_max_streams": ("2", 2),
     "probe_stream_max_s": ("60", 60.0),
+    "servers": ("a=http://127.0.0.1:8000, b=http://b.example:9000/metrics", _SERVERS),
+    "server_tokens": ("b=secret", (SecretStr("b=secret"),)),
+    "server_interval_s": ("5", 5.0),
+    "server_max_bytes": ("4096", 4096),
+    "typed_servers": ("lan", "lan"),
+    "recording": ("true", True),
+    "record_every_s": ("2", 2.0),
+    "record_keep_hours": ("12", 12.0),
+    "microbenchmark": ("true", True),
+    "operator_token": ("0123456789abcdef", SecretStr("0123456789abcdef")),
     "hub_import": ("true", True),
     "hub_host": ("hub.example", "hub.example"),
     "hub_redirect_hosts": ("files.hub.example, cdn.example,", ("files.hub.example", "cdn.example")),
@@ -65,6 +76,11 @@ def test_nothing_set_is_safe() -> None:
     assert settings.allow_unexpiring_links is False
     assert settings.public_url is None
     assert settings.hub_import is False
+    assert settings.servers == ()
+    assert settings.typed_servers == "off"
+    assert settings.recording is False
+    assert settings.microbenchmark is False
+    assert settings.operator_token is None
     assert settings.hub_redirect_hosts == ()
     assert settings.link_expiry_days == 90
     assert settings.database_path == Path("var/data/tokenroof.sqlite3")
