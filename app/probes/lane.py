@@ -6,20 +6,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from app.probes.card import ProbeSnapshot
 from app.probes.protocol import Probe
 from app.probes.reading import Absence
+from app.probes.snapshot import ProbeSnapshot
 
 CALL_TIMEOUT_S = 3.0
 CLOSE_TIMEOUT_S = 0.5
 
 STALE_LIMIT_S = 60.0
-"""After this long without a newer one, a stale snapshot gives way to the plain absence."""
+"""After this long without a newer one, an earlier snapshot gives way to the plain absence."""
 
 T = TypeVar("T")
 
 # What may pass by itself; until then the last good readings are worth more than none.
-_MAY_PASS = frozenset({Absence.TIMEOUT, Absence.UNKNOWN_ERROR})
+_MAY_PASS = frozenset({Absence.TIMEOUT, Absence.UNKNOWN_ERROR, Absence.UNREACHABLE})
 
 
 class Lane:
@@ -36,14 +36,21 @@ class Lane:
         self._asked_at = self._answered_at = 0.0
         self._last_good: ProbeSnapshot | None = None
         self._last_good_at = 0.0
+        self._missed_polls = 0
+        self._last_miss: ProbeSnapshot | None = None
         self._handover = threading.Lock()
         self._busy = self._closing = False
 
     async def read(self) -> ProbeSnapshot:
-        """The probe's snapshot, or within `timeout_s` the last good one marked stale, or an absence. Never raises."""
+        """The probe's snapshot, or within `timeout_s` the last good one with the polls missed since, or an absence.
+
+        Never raises. A poll is missed when no answer comes in time, or one that says what may pass by itself.
+        """
         now = asyncio.get_running_loop().time()
         if self._pending is not None and self._pending.done() and now - self._answered_at > self._timeout_s:
-            self._taken(self._pending.result())  # An answer that came late, when nobody was waiting any more.
+            # An answer that came late, when nobody was waiting any more. If it is a failure, it was counted as missed.
+            if self._pending.result().state == "ok":
+                self._keep(self._pending.result(), age_s=now - self._answered_at)
             self._pending = None
         if self._pending is None:
             self._busy = True
@@ -88,7 +95,7 @@ class Lane:
         try:
             answer = self._probe.snapshot()
         except Exception:  # Probes promise not to raise; one that does must not stop the others.
-            answer = ProbeSnapshot.absent(self._probe.name, Absence.UNKNOWN_ERROR)
+            answer = self._absent(Absence.UNKNOWN_ERROR)
         with self._handover:
             self._busy, close_now = False, self._closing
         if close_now:
@@ -104,12 +111,25 @@ class Lane:
 
     def _taken(self, answer: ProbeSnapshot) -> ProbeSnapshot:
         if answer.state == "ok":
-            self._last_good, self._last_good_at = answer, self._clock()
-        elif answer.absence in _MAY_PASS:
-            return self._stand_in(answer.absence)
-        return answer
+            self._keep(answer, age_s=0.0)
+            return answer
+        if answer.absence not in _MAY_PASS:
+            self._last_good, self._missed_polls = None, 0  # What was before says nothing of what is now.
+            return answer
+        # A probe with a pace of its own hands the same failure over until it has asked again.
+        again = answer is self._last_miss
+        self._last_miss = answer
+        return self._stand_in(answer.absence, missed=0 if again else 1)
 
-    def _stand_in(self, absence: Absence) -> ProbeSnapshot:
+    def _keep(self, answer: ProbeSnapshot, age_s: float) -> None:
+        self._last_good, self._last_good_at = answer, self._clock() - age_s
+        self._last_miss, self._missed_polls = None, 0
+
+    def _stand_in(self, absence: Absence, missed: int = 1) -> ProbeSnapshot:
+        self._missed_polls += missed
         if self._last_good is None or self._clock() - self._last_good_at > STALE_LIMIT_S:
-            return ProbeSnapshot.absent(self._probe.name, absence)
-        return self._last_good.aged(absence)
+            return self._absent(absence)
+        return self._last_good.missed(absence, self._missed_polls)
+
+    def _absent(self, absence: Absence) -> ProbeSnapshot:
+        return ProbeSnapshot.absent(self._probe.name, self._probe.label, self._probe.kind, absence)

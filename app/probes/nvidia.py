@@ -7,11 +7,15 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from app.probes.card import CardReadings, ProbeSnapshot, utc_now
+from app.probes.card import CardReadings
 from app.probes.nvml import Nvml
-from app.probes.nvml_card import VENDOR, read_card
+from app.probes.nvml_card import VENDOR, KernelFiles, read_card
+from app.probes.nvml_device import Device
+from app.probes.nvml_jetson import SYSFS
+from app.probes.nvml_state import CardStates
 from app.probes.plausible import text
 from app.probes.reading import Absence
+from app.probes.snapshot import Kind, ProbeSnapshot, utc_now
 from app.probes.unified_memory import MEMINFO
 
 CARD_LIMIT = 256
@@ -28,10 +32,13 @@ class NvidiaProbe:
 
     Without the binding or a driver it answers calmly with the reason, and asks again after a growing pause. A card that
     is lost keeps its last answer for `CARD_REST_S`; then NVML is opened afresh, for only that can bring it back.
-    `clock` is in seconds and monotonic, `now` the aware instant stamped on a snapshot, `meminfo` the kernel's file.
+    `clock` is in seconds and monotonic, `now` the aware instant stamped on a snapshot, `meminfo` the kernel's file and
+    `sysfs` its tree.
     """
 
     name = "nvidia"
+    label = "NVIDIA cards"
+    kind: Kind = "cards"
 
     def __init__(
         self,
@@ -39,9 +46,12 @@ class NvidiaProbe:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = utc_now,
         meminfo: Path = MEMINFO,
+        sysfs: Path = SYSFS,
     ) -> None:
-        self._clock, self._now, self._meminfo = clock, now, meminfo
+        self._clock, self._now = clock, now
+        self._files = KernelFiles(meminfo, sysfs)
         self._nvml = Nvml(clock)
+        self._states = CardStates(self._nvml, clock)
         self._resting: dict[int, tuple[float, CardReadings]] = {}
         self._lock = threading.Lock()
 
@@ -51,12 +61,13 @@ class NvidiaProbe:
             try:
                 return self._snapshot()
             except Exception:  # The last wall: a fault of ours must not take the page down either.
-                return ProbeSnapshot.absent(self.name, Absence.UNKNOWN_ERROR, self._now)
+                return self._absent(Absence.UNKNOWN_ERROR)
 
     def close(self) -> None:
         """Shuts NVML down; waits for a snapshot in progress."""
         with self._lock:
             self._resting.clear()
+            self._forget()
             self._nvml.close()
 
     def _snapshot(self) -> ProbeSnapshot:
@@ -64,22 +75,40 @@ class NvidiaProbe:
         count = self._nvml.call("nvmlDeviceGetCount")
         if isinstance(count, Absence):
             self._nvml.drop(count)
-            return ProbeSnapshot.absent(self.name, count, self._now)
+            return self._absent(count)
         if not 0 < count <= CARD_LIMIT:
-            return ProbeSnapshot.absent(self.name, Absence.IMPLAUSIBLE if count else Absence.NO_CARDS, self._now)
+            return self._absent(Absence.IMPLAUSIBLE if count else Absence.NO_CARDS)
         version = text(self._nvml.call("nvmlSystemGetDriverVersion"))
         cards = tuple(self._card(index) for index in range(count))
         fault = cards[0].fault
         if fault is not None and fault not in _NEEDS_REST and all(card.fault is fault for card in cards):
             # Every card refuses for one reason: it is the library or the container, not a card.
             self._nvml.drop(fault)
-            return ProbeSnapshot.absent(self.name, fault, self._now)
-        return ProbeSnapshot(self.name, "ok", None, version, cards, self._now())
+            return self._absent(fault)
+        self._states.keep_only([card.uuid.value for card in cards if card.uuid.value is not None])
+        return ProbeSnapshot(
+            source=self.name,
+            label=self.label,
+            kind=self.kind,
+            state="ok",
+            absence=None,
+            taken_at=self._now(),
+            driver_version=version,
+            cards=cards,
+        )
+
+    def _absent(self, absence: Absence) -> ProbeSnapshot:
+        self._forget()  # What was counted before does not continue with another session of the library.
+        return ProbeSnapshot.absent(self.name, self.label, self.kind, absence, self._now)
+
+    def _forget(self) -> None:
+        self._states.keep_only(())
 
     def _card(self, index: int) -> CardReadings:
         if index in self._resting:
             return self._resting[index][1]
-        card = read_card(self._nvml, index, self._meminfo)
+        device = Device(self._nvml, self._nvml.call("nvmlDeviceGetHandleByIndex", index))
+        card = read_card(device, index, self._states, self._files)
         if card.fault in _NEEDS_REST:
             # What was read before the card went is void with it; the name still says which card it was.
             lost = CardReadings.unreadable(index, VENDOR, card.fault)
@@ -91,4 +120,5 @@ class NvidiaProbe:
         now = self._clock()
         if any(until <= now for until, _ in self._resting.values()):
             self._resting.clear()
+            self._forget()
             self._nvml.close()

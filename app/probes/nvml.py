@@ -14,6 +14,7 @@ LAST_RETRY_S = 60.0
 _ABSENCE_OF_CODE = {
     "NVML_ERROR_NOT_SUPPORTED": Absence.NOT_SUPPORTED,
     "NVML_ERROR_NO_PERMISSION": Absence.NO_PERMISSION,
+    "NVML_ERROR_NOT_FOUND": Absence.NO_CARDS,
     "NVML_ERROR_DRIVER_NOT_LOADED": Absence.NO_DRIVER,
     "NVML_ERROR_TIMEOUT": Absence.TIMEOUT,
     "NVML_ERROR_LIBRARY_NOT_FOUND": Absence.NO_DRIVER,
@@ -34,7 +35,7 @@ class Nvml:
 
     A failed opening is remembered and tried again after 1, 2, 4, … 60 s of `clock` (seconds, monotonic), so that a
     container whose NVML answers "Unknown Error" recovers by itself and a machine without a driver costs nothing.
-    Not for use by two threads at once.
+    What the library allocates for us is freed before it is closed. Not for use by two threads at once.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -44,6 +45,7 @@ class Nvml:
         self._failures = 0
         self._failure = Absence.NO_DRIVER
         self._retry_at = float("-inf")
+        self._allocated: dict[int, tuple[object, str]] = {}
 
     def call(self, function: str, *arguments: object) -> Any:
         """What the binding's function returns, or an `Absence`. A text that is not UTF-8 comes back as its bytes."""
@@ -64,10 +66,42 @@ class Nvml:
             self._hold_off(absence)
 
     def close(self) -> None:
-        """Closes the library if it is open; the next call opens it again."""
+        """Frees what was allocated and closes the library if it is open; the next call opens it again."""
         if self._open:
             self._open = False
+            while self._allocated:
+                _, (allocated, free) = self._allocated.popitem()
+                self._invoke(free, allocated)
             self._invoke("nvmlShutdown")
+
+    def allocate(self, function: str, free: str) -> Any:
+        """What the function allocates, or an `Absence`; `release`, or else closing the library, hands it to `free`."""
+        answer = self.call(function)
+        if not isinstance(answer, Absence):
+            self._allocated[id(answer)] = (answer, free)
+        return answer
+
+    def holds(self, allocated: object) -> bool:
+        """Whether this was allocated here and not freed since."""
+        return id(allocated) in self._allocated
+
+    def release(self, allocated: object) -> None:
+        """Frees what was allocated, once; anything else is left alone."""
+        if self.holds(allocated):
+            _, free = self._allocated.pop(id(allocated))
+            self._invoke(free, allocated)
+
+    def absence_of(self, code: object) -> Absence | None:
+        """What the return code of one part of an answer says; None is success.
+
+        Answers about several things (field values, GPM metrics) succeed as a whole and fail part by part.
+        """
+        if code == getattr(self._binding, "NVML_SUCCESS", None):
+            return None
+        for name, absence in _ABSENCE_OF_CODE.items():
+            if code is not None and code == getattr(self._binding, name, None):
+                return absence
+        return Absence.UNKNOWN_ERROR
 
     def _hold_off(self, absence: Absence) -> None:
         self._failure = absence
@@ -112,7 +146,4 @@ class Nvml:
         code = getattr(error, "value", None)
         if code == getattr(self._binding, "NVML_ERROR_UNINITIALIZED", None) and code is not None:
             self.drop(Absence.UNKNOWN_ERROR)  # Somebody else in this process has shut the library down.
-        for name, absence in _ABSENCE_OF_CODE.items():
-            if code is not None and code == getattr(self._binding, name, None):
-                return absence
-        return Absence.UNKNOWN_ERROR
+        return self.absence_of(code) or Absence.UNKNOWN_ERROR

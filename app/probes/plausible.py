@@ -3,10 +3,13 @@
 import unicodedata
 from typing import TypeVar
 
+from app.probes.card import PERCENT
 from app.probes.reading import Absence, Reading
 
 TEXT_LIMIT = 80
 """Characters kept of a name; the longest name sold today has 55."""
+
+_ROUNDED_HUNDRED = 101
 
 N = TypeVar("N", int, float)
 
@@ -24,6 +27,19 @@ def whole(raw: object, unit: str, *, ceiling: int, zero_is_absent: bool = True) 
     if raw == 0 and zero_is_absent:
         return Reading.missing(Absence.ZERO_READING, unit)
     return Reading(int(raw), unit)
+
+
+def share_percent(raw: object) -> Reading[float]:
+    """A share in %; an `Absence` given as `raw` passes through.
+
+    Counters that are read one after the other can add up to a little over 100: as much as 101 is taken for 100. What
+    is below zero, beyond that, or no number is `implausible`.
+    """
+    if isinstance(raw, Absence):
+        return Reading.missing(raw, PERCENT)
+    if not isinstance(raw, int | float) or not 0 <= raw <= _ROUNDED_HUNDRED:
+        return Reading.missing(Absence.IMPLAUSIBLE, PERCENT)
+    return Reading(min(float(raw), 100.0), PERCENT)
 
 
 def at_most(reading: Reading[N], limit: Reading[N]) -> Reading[N]:

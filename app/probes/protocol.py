@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from app.probes.card import ProbeSnapshot
+from app.probes.snapshot import Kind, ProbeSnapshot
 
 
 class Probe(Protocol):
@@ -11,6 +11,14 @@ class Probe(Protocol):
     @property
     def name(self) -> str:
         """A short constant such as "nvidia": the `source` of its snapshots."""
+
+    @property
+    def label(self) -> str:
+        """What a person calls the source: the `label` of its snapshots."""
+
+    @property
+    def kind(self) -> Kind:
+        """What its snapshots are of."""
 
     def snapshot(self) -> ProbeSnapshot:
         """The readings now. Never raises: whatever goes wrong is an absence in the answer. May block for seconds."""

@@ -1,9 +1,9 @@
 """A reading is a value with its unit, or the named reason why there is none. Nothing here knows a vendor."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -22,6 +22,17 @@ class Absence(StrEnum):
     RESET_REQUIRED = "reset_required"
     VERSION_MISMATCH = "version_mismatch"
     TIMEOUT = "timeout"
+    NEEDS_TWO_SAMPLES = "needs_two_samples"
+    NOTHING_TO_MEASURE = "nothing_to_measure"
+    COUNTER_RESET = "counter_reset"
+    NOT_REPORTED = "not_reported"
+    UNREACHABLE = "unreachable"
+    BLOCKED = "blocked"
+    REFUSED = "refused"
+    NOT_METRICS = "not_metrics"
+    TOO_LARGE = "too_large"
+    UNRECOGNISED = "unrecognised"
+    BUSY = "busy"
     ZERO_READING = "zero_reading"
     IMPLAUSIBLE = "implausible"
     UNKNOWN_ERROR = "unknown_error"
@@ -39,8 +50,8 @@ class Absence(StrEnum):
 _MESSAGES = {
     Absence.NO_DRIVER: "No driver for such a card was found on this machine.",
     Absence.NOT_INSTALLED: (
-        "The package that reads NVIDIA cards is not installed; "
-        "add the nvidia extra, for example with pip install 'tokenroof[nvidia]'."
+        "The package that reads these cards is not installed: the extras nvidia and amd bring it, "
+        "for example pip install 'tokenroof[nvidia]'."
     ),
     Absence.NO_CARDS: "The driver answers but shows no card to this process.",
     Absence.NOT_SUPPORTED: "This card or this kind of virtual machine does not offer the reading.",
@@ -52,16 +63,29 @@ _MESSAGES = {
     Absence.VERSION_MISMATCH: (
         "The driver was changed while it was in use; restart this server, or the machine, to read the cards again."
     ),
-    Absence.TIMEOUT: "The driver did not answer in time.",
+    Absence.TIMEOUT: "No answer came in time.",
+    Absence.NEEDS_TWO_SAMPLES: "A rate needs two samples; it comes with the next one.",
+    Absence.NOTHING_TO_MEASURE: "Nothing of the kind happened since the last sample.",
+    Absence.COUNTER_RESET: "The counter began anew; the rate comes with the next sample.",
+    Absence.NOT_REPORTED: "This server does not report it.",
+    Absence.UNREACHABLE: "The server cannot be reached.",
+    Absence.BLOCKED: "This server may not fetch from there.",
+    Absence.REFUSED: "The server refuses to show its metrics; it may want a token.",
+    Absence.NOT_METRICS: "What the server answers is no metrics text.",
+    Absence.TOO_LARGE: "The server's answer is larger than is read here.",
+    Absence.BUSY: "As many servers as may be read at one time are being read; it is tried again.",
+    Absence.UNRECOGNISED: "The metrics are of no server that is known here.",
     Absence.ZERO_READING: "The driver answered zero, which here means that it has no reading.",
-    Absence.IMPLAUSIBLE: "The driver answered with a figure or a text that cannot be true.",
-    Absence.UNKNOWN_ERROR: "The driver answered with an error that it does not explain; it will be asked again.",
+    Absence.IMPLAUSIBLE: "What was answered cannot be true.",
+    Absence.UNKNOWN_ERROR: "The answer was an error without an explanation; it is asked again.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[T]):
     """A value in `unit`, or an `absence`; always exactly one of the two. A non-finite number becomes an absence.
+
+    `read_from` names what was read (a driver's call, a server's metric) where several names may be met.
 
     Raises:
         ValueError: both are given, or neither.
@@ -70,6 +94,7 @@ class Reading(Generic[T]):
     value: T | None
     unit: str = ""
     absence: Absence | None = None
+    read_from: str = ""
 
     def __post_init__(self) -> None:
         """Refuses a contradiction; turns a non-finite number into an absence."""
@@ -85,9 +110,22 @@ class Reading(Generic[T]):
         return cls(None, unit, absence)
 
     def document(self) -> dict[str, object]:
-        """The JSON-ready form: `value` (finite or null), `unit`, and `absence` with `code` and `message`, or null."""
-        return {
-            "value": self.value,
+        """The JSON-ready form: `value` (finite or null), `unit`, `absence` with `code` and `message` or null, and
+        `read_from` where there is a choice of names.
+        """
+        document: dict[str, object] = {
+            "value": list(self.value) if isinstance(self.value, tuple) else self.value,
             "unit": self.unit,
             "absence": self.absence.document() if self.absence is not None else None,
         }
+        return document | {"read_from": self.read_from} if self.read_from else document
+
+
+def in_unit(unit: str) -> Any:
+    """A field of a dataclass that holds a reading in `unit`."""
+    return field(metadata={"unit": unit})
+
+
+def units_of(kind: type[Any]) -> dict[str, str]:
+    """The unit of each reading of a dataclass, in the order of its fields."""
+    return {each.name: each.metadata["unit"] for each in fields(kind) if "unit" in each.metadata}

@@ -2,12 +2,16 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from app.probes.card import ProbeSnapshot
 from app.probes.lane import CALL_TIMEOUT_S, Lane
 from app.probes.protocol import Probe
+from app.probes.snapshot import ProbeSnapshot
+
+HISTORY_S = 60.0
+HISTORY_ROUNDS = 400
 
 Snapshots = tuple[ProbeSnapshot, ...]
 """The answers of all probes to one question, in the order of the probes."""
@@ -59,8 +63,9 @@ class Sampler:
     """Asks the probes every `interval_s` seconds while there are viewers, and otherwise only when `latest` is called.
 
     One round of calls serves everybody. A probe that takes longer than `timeout_s` is reported as its last good
-    snapshot, marked stale, or as a `timeout`; the others are held up by it once and no more. `clock` (seconds,
-    monotonic) measures the age of the cached round. Belongs to one event loop; makes nothing before it is first used.
+    snapshot with the polls missed since, or as a `timeout`; the others are held up by it once and no more. `clock`
+    (seconds, monotonic) measures the age of the rounds. Belongs to one event loop; makes nothing before it is first
+    used.
     """
 
     def __init__(
@@ -77,6 +82,7 @@ class Sampler:
         self._viewers: set[Subscription] = set()
         self._cached: Snapshots = ()
         self._cached_at = float("-inf")
+        self._rounds: deque[tuple[float, Snapshots]] = deque(maxlen=HISTORY_ROUNDS)
         self._round: asyncio.Task[None] | None = None
         self._metronome: asyncio.Task[None] | None = None
         self._closed = False
@@ -85,6 +91,16 @@ class Sampler:
     def viewers(self) -> int:
         """How many subscriptions are open."""
         return len(self._viewers)
+
+    @property
+    def history(self) -> tuple[Snapshots, ...]:
+        """The rounds of the last `HISTORY_S` seconds, the oldest first, at most `HISTORY_ROUNDS` of them.
+
+        A page that opens has the tail of its moving dot at once. While nobody asks nothing is sampled, so there may be
+        gaps, and after a minute it is empty.
+        """
+        self._forget_rounds_before(self._clock() - HISTORY_S)
+        return tuple(snapshots for _, snapshots in self._rounds)
 
     async def latest(self) -> Snapshots:
         """The cached round if it is younger than the interval, else a new one; after `aclose` the last there was."""
@@ -146,5 +162,11 @@ class Sampler:
         started_at = self._clock()
         self._cached = tuple(await asyncio.gather(*(lane.read() for lane in self._lanes)))
         self._cached_at, self._round = started_at, None
+        self._forget_rounds_before(started_at - HISTORY_S)
+        self._rounds.append((started_at, self._cached))
         for viewer in self._viewers:
             viewer.offer(self._cached)
+
+    def _forget_rounds_before(self, earliest: float) -> None:
+        while self._rounds and self._rounds[0][0] < earliest:
+            self._rounds.popleft()

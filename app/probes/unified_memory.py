@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.probes.kernel_file import read_text
 from app.probes.reading import Absence
 
 MEMINFO = Path("/proc/meminfo")
@@ -34,13 +35,9 @@ def system_memory(meminfo: Path = MEMINFO) -> SystemMemory | Absence:
     Never MemFree, which counts the page cache as used. An absence where the file is missing (no Linux), is not
     readable, or lacks a field (MemAvailable came with Linux 3.14).
     """
-    try:
-        with meminfo.open(encoding="ascii", errors="replace") as file:
-            lines = file.read(_MEMINFO_LIMIT)
-    except PermissionError:
-        return Absence.NO_PERMISSION
-    except OSError:
-        return Absence.NOT_SUPPORTED
+    lines = read_text(meminfo, _MEMINFO_LIMIT)
+    if isinstance(lines, Absence):
+        return lines
     found = dict(re.findall(r"^(MemTotal|MemAvailable):\s{1,40}(\d{1,15}) kB$", lines, flags=re.MULTILINE | re.ASCII))
     if len(found) < 2:
         return Absence.NOT_SUPPORTED

@@ -22,6 +22,6 @@ def probe_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clock: Any) -> Cal
 
     def build(library: object) -> NvidiaProbe:
         fake.install(library, monkeypatch)
-        return NvidiaProbe(clock=clock, meminfo=tmp_path / "meminfo")
+        return NvidiaProbe(clock=clock, meminfo=tmp_path / "meminfo", sysfs=tmp_path / "sys")
 
     return build

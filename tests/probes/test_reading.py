@@ -1,12 +1,14 @@
 import json
 import math
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from app.probes.card import CardReadings, ProbeSnapshot
-from app.probes.plausible import TEXT_LIMIT, at_most, text, whole
+from app.probes.card import CardReadings
+from app.probes.plausible import TEXT_LIMIT, at_most, share_percent, text, whole
 from app.probes.reading import Absence, Reading
+from app.probes.snapshot import ProbeSnapshot
 
 
 def test_a_reading_has_exactly_one_of_value_and_absence() -> None:
@@ -33,7 +35,25 @@ def test_every_absence_has_a_sentence_for_a_person(absence: Absence) -> None:
 
 
 def test_a_missing_binding_says_how_to_install_it() -> None:
-    assert "nvidia extra" in Absence.NOT_INSTALLED.message
+    assert "extras nvidia" in Absence.NOT_INSTALLED.message
+    assert "pip install" in Absence.NOT_INSTALLED.message
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [(0.0, 0.0), (62, 62.0), (100.0, 100.0), (100.4, 100.0), (101.0, 100.0)],
+)
+def test_a_share_a_little_over_a_hundred_is_a_hundred(raw: float, shown: float) -> None:
+    assert share_percent(raw) == Reading(shown, "%")
+
+
+@pytest.mark.parametrize("raw", [-0.1, 101.1, 1e300, math.nan, math.inf, -math.inf, "50", b"", None])
+def test_what_cannot_be_a_share_is_implausible(raw: object) -> None:
+    assert share_percent(raw) == Reading[float].missing(Absence.IMPLAUSIBLE, "%")
+
+
+def test_why_a_share_is_missing_is_kept() -> None:
+    assert share_percent(Absence.NOT_SUPPORTED).absence is Absence.NOT_SUPPORTED
 
 
 @pytest.mark.parametrize("raw", [-1, 101, 2**32 - 1, 2**64 - 1, 1.5, "7", b"7", None])
@@ -76,25 +96,57 @@ def test_a_text_of_nothing_is_an_absence(raw: object) -> None:
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def test_a_snapshot_says_why_it_is_absent_or_stale() -> None:
-    version: Reading[str] = Reading("590.44.01")
-    good = ProbeSnapshot("nvidia", "ok", None, version, (), NOW)
-    stale = good.aged(Absence.TIMEOUT)
-    assert (stale.state, stale.stale, stale.absence, stale.taken_at) == ("ok", True, Absence.TIMEOUT, NOW)
-    with pytest.raises(ValueError, match="says why"):
-        ProbeSnapshot("nvidia", "absent", None, version, (), NOW)
-    with pytest.raises(ValueError, match="says why"):
-        ProbeSnapshot("nvidia", "ok", Absence.TIMEOUT, version, (), NOW)
-    with pytest.raises(ValueError, match="aware"):
-        ProbeSnapshot("nvidia", "ok", None, version, (), NOW.replace(tzinfo=None))
+def snapshot(**changes: Any) -> ProbeSnapshot:
+    given: dict[str, Any] = {
+        "source": "nvidia",
+        "label": "NVIDIA cards",
+        "kind": "cards",
+        "state": "ok",
+        "absence": None,
+        "taken_at": NOW,
+        "driver_version": Reading("590.44.01"),
+    }
+    return ProbeSnapshot(**given | changes)
+
+
+def test_a_snapshot_is_stale_from_the_second_missed_poll_on() -> None:
+    seen = [snapshot(), *(snapshot().missed(Absence.TIMEOUT, polls) for polls in (1, 2, 3))]
+    assert [s.stale for s in seen] == [False, False, True, True]
+    assert [s.document()["stale"] for s in seen] == [False, False, True, True]
+    assert {(s.state, s.taken_at) for s in seen} == {("ok", NOW)}
+    assert [s.absence for s in seen] == [None, *[Absence.TIMEOUT] * 3]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"state": "absent"}, "says why"),
+        ({"absence": Absence.TIMEOUT}, "says why"),
+        ({"missed_polls": 1}, "says why"),
+        ({"taken_at": NOW.replace(tzinfo=None)}, "aware"),
+    ],
+    ids=["absent without a reason", "good with a reason", "missed without a reason", "no time zone"],
+)
+def test_a_snapshot_that_contradicts_itself_is_refused(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        snapshot(**changes)
 
 
 def test_the_document_of_an_unreadable_card_is_json_and_keeps_its_units() -> None:
     card = CardReadings.unreadable(3, "NVIDIA", Absence.GPU_LOST)
-    document = json.loads(json.dumps(ProbeSnapshot("nvidia", "ok", None, Reading("1"), (card,), NOW).document()))
+    document = json.loads(json.dumps(snapshot(cards=(card,)).document()))
     assert document["taken_at"] == "2030-01-02T03:04:05+00:00"
+    assert (document["source"], document["label"], document["kind"]) == ("nvidia", "NVIDIA cards", "cards")
     (shown,) = document["cards"]
     assert shown["index"] == 3
     assert shown["fault"]["code"] == "gpu_lost"
     assert shown["power_draw_w"] == {"value": None, "unit": "W", "absence": Absence.GPU_LOST.document()}
+    assert shown["dram_activity_percent"]["unit"] == "%"
+    assert shown["mig_instances"] == []
     assert "uuid" not in shown
+
+
+def test_a_reading_names_what_it_was_read_from_where_there_is_a_choice() -> None:
+    assert Reading(5, "B/s", None, "a counter").document()["read_from"] == "a counter"
+    assert "read_from" not in Reading(5, "B/s").document()
+    assert Reading(("idle",)).document()["value"] == ["idle"]

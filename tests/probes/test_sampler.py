@@ -1,16 +1,12 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime
+from contextlib import AsyncExitStack
 
 import pytest
 
-from app.probes.card import ProbeSnapshot
-from app.probes.lane import STALE_LIMIT_S
-from app.probes.reading import Absence, Reading
-from app.probes.sampler import Sampler, TooManyViewersError
+from app.probes.sampler import HISTORY_ROUNDS, HISTORY_S, Sampler, TooManyViewersError
+from tests.probes.scripted import ScriptedProbe, held_by, nothing_left_behind, probe_threads, settled
 
 pytestmark = pytest.mark.anyio
 
@@ -18,60 +14,6 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-class ScriptedProbe:
-    """Counts its calls, and those at the same time; `act` decides what a call does."""
-
-    name = "scripted"
-
-    def __init__(self, act: Callable[[], Absence | None] = lambda: None) -> None:
-        self.act = act
-        self.calls = self.closed = self.at_once = self.most_at_once = 0
-
-    def snapshot(self) -> ProbeSnapshot:
-        self.calls += 1
-        self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
-        call = self.calls
-        try:
-            absence = self.act()
-        finally:
-            self.at_once -= 1
-        if absence is not None:
-            return ProbeSnapshot.absent(self.name, absence)
-        return ProbeSnapshot(self.name, "ok", None, Reading(str(call)), (), datetime.now(UTC))
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-def held_by(release: threading.Event) -> Callable[[], None]:
-    """A driver call that hangs until it is released."""
-
-    def hang() -> None:
-        release.wait(20)
-
-    return hang
-
-
-def probe_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name.startswith("probe-")]
-
-
-async def settled(condition: Callable[[], bool], within_s: float = 2.0) -> bool:
-    deadline = time.monotonic() + within_s
-    while not condition() and time.monotonic() < deadline:
-        await asyncio.sleep(0.005)
-    return condition()
-
-
-@asynccontextmanager
-async def nothing_left_behind() -> AsyncIterator[None]:
-    tasks, threads = asyncio.all_tasks(), probe_threads()
-    yield
-    assert await settled(lambda: asyncio.all_tasks() <= tasks)
-    assert await settled(lambda: probe_threads() == threads)
 
 
 async def test_fifty_viewers_cost_one_call_an_interval() -> None:
@@ -142,84 +84,30 @@ async def test_a_caller_that_gives_up_does_not_spoil_the_round_of_the_others() -
         await sampler.aclose()
 
 
-async def test_a_slow_probe_is_stale_and_never_piles_up_threads() -> None:
+async def test_the_last_minute_is_remembered_and_no_more() -> None:
+    now = [1_000.0]
     async with nothing_left_behind():
-        release = threading.Event()
-        release.set()
-        slow, quick = ScriptedProbe(held_by(release)), ScriptedProbe()
-        sampler = Sampler([slow, quick], interval_s=0.01, timeout_s=0.1)
-        first, _ = await sampler.latest()
-        release.clear()
-        for _ in range(10):
-            await asyncio.sleep(0.011)
-            stale, good = await sampler.latest()
-            assert (stale.state, stale.stale, stale.absence) == ("ok", True, Absence.TIMEOUT)
-            assert stale.taken_at == first.taken_at
-            assert not good.stale
-        assert (slow.calls, slow.most_at_once) == (2, 1)
-        assert quick.calls == 11
-        assert await settled(lambda: len(probe_threads()) == 1)
-        release.set()
-        assert await settled(lambda: not probe_threads())
-        await asyncio.sleep(0.02)
-        fresh, _ = await sampler.latest()
-        assert not fresh.stale
-        assert fresh.driver_version.value == "2"
+        sampler = Sampler([ScriptedProbe()], interval_s=1, clock=lambda: now[0])
+        assert list(sampler.history) == []
+        for _ in range(90):
+            now[0] += 1
+            await sampler.latest()
+        numbers = [int(snapshot.driver_version.value or 0) for (snapshot,) in sampler.history]
+        assert numbers == list(range(30, 91)), "the oldest first, the newest last"
+        assert sampler.history[-1] is await sampler.latest()
+        now[0] += HISTORY_S + 1
+        assert list(sampler.history) == [], "what is older than a minute is no tail of now"
         await sampler.aclose()
 
 
-async def test_an_answer_that_came_when_nobody_waited_is_not_shown_as_new() -> None:
+async def test_the_history_is_bounded_however_short_the_interval_is() -> None:
+    now = [1_000.0]
     async with nothing_left_behind():
-        delays = [0.15, 0.0]
-        probe = ScriptedProbe(lambda: time.sleep(delays.pop(0)))
-        sampler = Sampler([probe], interval_s=0.01, timeout_s=0.1)
-        (timed_out,) = await sampler.latest()
-        assert timed_out.absence is Absence.TIMEOUT
-        await asyncio.sleep(0.3)
-        (snapshot,) = await sampler.latest()
-        assert snapshot.driver_version.value == "2"
-        await sampler.aclose()
-
-
-async def test_a_probe_that_was_never_answered_is_a_timeout() -> None:
-    async with nothing_left_behind():
-        release = threading.Event()
-        sampler = Sampler([ScriptedProbe(held_by(release))], interval_s=1, timeout_s=0.05)
-        (snapshot,) = await sampler.latest()
-        assert (snapshot.state, snapshot.absence) == ("absent", Absence.TIMEOUT)
-        release.set()
-        await sampler.aclose()
-
-
-async def test_an_unknown_error_leaves_the_last_good_snapshot_for_a_while() -> None:
-    now = [100.0]
-    answers: list[Absence | None] = [None, Absence.UNKNOWN_ERROR, Absence.UNKNOWN_ERROR, None, Absence.NO_DRIVER]
-    async with nothing_left_behind():
-        probe = ScriptedProbe(lambda: answers.pop(0))
-        sampler = Sampler([probe], interval_s=1, clock=lambda: now[0])
-        seen: list[ProbeSnapshot] = []
-        for pause_s in (0.0, 1.0, STALE_LIMIT_S, 1.0, 1.0):
-            now[0] += pause_s
-            seen.extend(await sampler.latest())
-        assert [(s.state, s.stale, s.absence) for s in seen] == [
-            ("ok", False, None),
-            ("ok", True, Absence.UNKNOWN_ERROR),
-            ("absent", False, Absence.UNKNOWN_ERROR),
-            ("ok", False, None),
-            ("absent", False, Absence.NO_DRIVER),
-        ]
-        await sampler.aclose()
-
-
-async def test_a_probe_that_breaks_its_promise_and_raises_is_an_unknown_error() -> None:
-    def fail() -> None:
-        raise RuntimeError("boom")
-
-    async with nothing_left_behind():
-        broken, good = ScriptedProbe(fail), ScriptedProbe()
-        sampler = Sampler([broken, good], interval_s=1)
-        first, second = await sampler.latest()
-        assert (first.absence, second.state) == (Absence.UNKNOWN_ERROR, "ok")
+        sampler = Sampler([ScriptedProbe()], interval_s=0.001, clock=lambda: now[0])
+        for _ in range(HISTORY_ROUNDS + 20):
+            now[0] += 0.002
+            await sampler.latest()
+        assert len(sampler.history) == HISTORY_ROUNDS
         await sampler.aclose()
 
 
