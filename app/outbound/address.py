@@ -45,7 +45,7 @@ _IPV6_DENIED = tuple(
 # On a network with IPv6 only, DNS64 wraps the address of every IPv4 host like this.
 _NAT64 = IPv6Network("64:ff9b::/96")
 _ISATAP_INTERFACES = frozenset({0x0000_5EFE, 0x0200_5EFE})
-_LOW_32_BITS = 0xFFFF_FFFF
+LOW_32_BITS = 0xFFFF_FFFF
 
 
 def parse_address(text: str) -> IPAddress | None:
@@ -69,7 +69,12 @@ def is_public(address: IPAddress) -> bool:
         return is_public(address.ipv4_mapped)
     number = int(address)
     if address in _NAT64:
-        return is_public(IPv4Address(number & _LOW_32_BITS))
+        return is_public(IPv4Address(number & LOW_32_BITS))
     if address not in _IPV6_UNICAST or any(address in network for network in _IPV6_DENIED):
         return False
-    return address.is_global and (number >> 32 & _LOW_32_BITS) not in _ISATAP_INTERFACES
+    return address.is_global and not is_isatap(address)
+
+
+def is_isatap(address: IPv6Address) -> bool:
+    """True for an address whose last half holds an IPv4 address, to which the packets are sent."""
+    return (int(address) >> 32 & LOW_32_BITS) in _ISATAP_INTERFACES

@@ -6,8 +6,10 @@ connection, the layer below redirects, proxies and cookies, so that there is not
 """
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -16,29 +18,23 @@ import httpcore2
 
 from app.outbound.body import read_body
 from app.outbound.connection import PinnedBackend
-from app.outbound.errors import BadAnswerError, TooLargeError, TooSlowError, UnreachableError, WrongTypeError
-from app.outbound.resolver import Resolver, public_addresses, system_resolver
-from app.outbound.target import HTTPS_PORT, Target, parse_target, redirected
+from app.outbound.errors import (
+    BadAnswerError,
+    BlockedError,
+    TooLargeError,
+    TooSlowError,
+    UnreachableError,
+    WrongTypeError,
+)
+from app.outbound.policy import Policy
+from app.outbound.resolver import Resolver, checked_addresses, system_resolver
+from app.outbound.target import Target, parse_target, redirected
+
+# At DEBUG it tells whom it calls and what they send. None of that belongs in a log.
+logging.getLogger("httpcore2").setLevel(logging.INFO)
 
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 OK: Final = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What may be fetched, and how much of it.
-
-    `hosts` are names in small letters without a port. `connect_s` is for each address of a host, and again for TLS;
-    `total_s` is for everything, by the wall clock, so that a slow drip ends too.
-    """
-
-    hosts: frozenset[str]
-    content_types: frozenset[str]
-    most_body_bytes: int
-    total_s: float = 5.0
-    connect_s: float = 2.0
-    most_header_bytes: int = 32_768
-    most_redirects: int = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +65,15 @@ class Outbound:
     async def get(self, url: str, *, authorization: str | None = None) -> Fetched:
         """The answer to a GET of `url`, after redirects.
 
-        `authorization` goes to the host of `url` until a redirect leads to another, and then to none.
+        `authorization` goes to the origin of `url` until a redirect leads to another, and then to none.
 
         Raises:
-            BlockedError: the policy forbids the address, or one that it leads to.
+            BlockedError: the policy forbids the address, one that it leads to, or to be led elsewhere at all.
             UnreachableError: no name, no connection or no trust.
             TooSlowError, TooLargeError: beyond the policy's limits.
             BadAnswerError: cut short, or too many redirects; of another type, WrongTypeError.
         """
-        first = target = parse_target(url, self.policy.hosts)
+        first = target = parse_target(url, self.policy)
         redirects: list[Mapping[str, str]] = []
         try:
             async with asyncio.timeout(self.policy.total_s):
@@ -85,14 +81,16 @@ class Outbound:
                     fetched = await self._hop(target, authorization)
                     if fetched.status not in REDIRECTS:
                         return Fetched(fetched.status, fetched.headers, fetched.body, tuple(redirects))
+                    if not self.policy.most_redirects:
+                        raise BlockedError("redirects are not followed")
                     redirects.append(fetched.headers)
                     if len(redirects) > self.policy.most_redirects:
                         raise BadAnswerError("too many redirects")
                     if not (location := fetched.headers.get("location")):
                         raise BadAnswerError("a redirect to nowhere")
-                    target = redirected(target, location, self.policy.hosts)
-                    if target.host != first.host:
-                        authorization = None  # For good: not even when the other host sends us back.
+                    target = redirected(target, location, self.policy)
+                    if target.origin != first.origin:
+                        authorization = None  # For good: not even when the other origin sends us back.
         except TimeoutError as error:
             raise TooSlowError("the time is up") from error
 
@@ -104,7 +102,7 @@ class Outbound:
 
     async def _hop(self, target: Target, authorization: str | None) -> Fetched:
         """One request on one connection, with the errors of httpcore told as ours."""
-        addresses = await public_addresses(target.host, self._resolve)
+        addresses = await checked_addresses(target.host, self._resolve, self.policy.reach)
         backend = PinnedBackend(self._network, addresses, self.policy.most_header_bytes)
         try:
             return await self._ask(target, authorization, backend)
@@ -120,17 +118,18 @@ class Outbound:
             await backend.aclose()
 
     async def _ask(self, target: Target, authorization: str | None, backend: PinnedBackend) -> Fetched:
-        host = target.host.encode()
-        origin = httpcore2.Origin(b"https", host, HTTPS_PORT)
+        scheme, host = target.scheme.encode(), target.host.encode()
+        origin = httpcore2.Origin(scheme, host, target.port)
         request = httpcore2.Request(
             b"GET",
             # From the parts, so that httpcore has nothing to parse and nothing to understand differently.
-            httpcore2.URL(scheme=b"https", host=host, port=HTTPS_PORT, target=target.path.encode()),
-            headers=_request_headers(host, authorization),
+            httpcore2.URL(scheme=scheme, host=host, port=target.port, target=target.path.encode()),
+            headers=_request_headers(target.authority, self.policy.accept, authorization),
             extensions={"timeout": {"connect": self.policy.connect_s}},
         )
+        tls = self._tls if target.scheme == "https" else None
         async with httpcore2.AsyncHTTPConnection(
-            origin, ssl_context=self._tls, network_backend=backend, http1=True, http2=False
+            origin, ssl_context=tls, network_backend=backend, http1=True, http2=False
         ) as connection:
             response = await connection.handle_async_request(request)
             headers = _headers(response)
@@ -141,9 +140,10 @@ class Outbound:
             if backend.stream is not None:
                 # As much again for the framing of the chunks as for headers: no honest server needs that much.
                 backend.stream.allow(self.policy.most_body_bytes)
-            pieces = response.aiter_stream()
             encoding = headers.get("content-encoding", "").strip().lower()
-            return Fetched(OK, headers, await read_body(pieces, encoding, self.policy.most_body_bytes))
+            # Closed here and now: a generator that is given up half-way is closed by the loop's end else, too late.
+            async with aclosing(response.aiter_stream()) as pieces:
+                return Fetched(OK, headers, await read_body(pieces, encoding, self.policy.most_body_bytes))
 
     def _check_type(self, headers: Mapping[str, str]) -> None:
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -157,11 +157,11 @@ class Outbound:
             raise TooLargeError("the announced length is more than is allowed")
 
 
-def _request_headers(host: bytes, authorization: str | None) -> list[tuple[bytes, bytes]]:
+def _request_headers(host: str, accept: str, authorization: str | None) -> list[tuple[bytes, bytes]]:
     headers = [
-        (b"Host", host),
+        (b"Host", host.encode("ascii")),
         (b"User-Agent", b"tokenroof"),
-        (b"Accept", b"application/json, text/plain;q=0.9, */*;q=0.1"),
+        (b"Accept", accept.encode("ascii")),
         (b"Accept-Encoding", b"identity"),
         (b"Connection", b"close"),
     ]

@@ -1,7 +1,8 @@
 """What can go wrong on the way out: one sentence for each kind, the same for every cause.
 
 The sentence may be shown to a stranger: it tells a port scanner nothing. `reason` is for the operator's log and the
-tests; it never holds an address, a host name or anything that the other side sent.
+tests, and where an address was refused as it is written, for whoever wrote it; it never holds an address, a host name
+or anything that the other side sent.
 """
 
 

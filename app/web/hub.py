@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
-from app.outbound.client import OK, Fetched, Outbound, Policy
+from app.outbound.client import OK, Fetched, Outbound
 from app.outbound.errors import OutboundError, TooLargeError, TooSlowError, WrongTypeError
+from app.outbound.policy import Policy
 from app.settings import Settings
 from app.strict_json import StrictJsonError, loads
 from app.web.hub_errors import HubError, HubFault

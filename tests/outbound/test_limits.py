@@ -3,52 +3,32 @@
 import asyncio
 import gzip
 import time
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pytest
 
 from app.outbound.errors import BadAnswerError, OutboundError, TooLargeError, TooSlowError, WrongTypeError
-from tests.outbound.world import POLICY, Asked, Site, Step, World, always, answer, redirect
+from tests.outbound.hostile import (
+    announced,
+    bomb,
+    chunked,
+    drip,
+    dripped_header,
+    endless_header,
+    endless_interim_answers,
+    long_header,
+    silent,
+    silent_body,
+    slow_circle,
+    tiny_chunks,
+    until_closed,
+)
+from tests.outbound.world import POLICY, Site, Step, World, always, answer, redirect
 
 pytestmark = pytest.mark.anyio
 
 
 # Limits
-
-
-def announced(_: Asked) -> Iterable[Step]:
-    return answer(b"", content_length="10000000")
-
-
-def chunked(_: Asked) -> Iterable[Step]:
-    head = answer(b"", length=False, transfer_encoding="chunked")
-    return [*head, *[b"400\r\n" + b"a" * 1_024 + b"\r\n"] * 10_000]
-
-
-def until_closed(_: Asked) -> Iterable[Step]:
-    return [*answer(b"", length=False), *[b"a" * 65_536] * 160]
-
-
-def tiny_chunks(_: Asked) -> Iterable[Step]:
-    head = answer(b"", length=False, transfer_encoding="chunked")
-    return [*head, *[b"1;" + b"x" * 1_000 + b"\r\na\r\n"] * 1_000]
-
-
-def bomb(_: Asked) -> Iterable[Step]:
-    return answer(gzip.compress(b"\0" * 10_000_000), content_encoding="gzip")
-
-
-def long_header(_: Asked) -> Iterable[Step]:
-    return [b"HTTP/1.1 200 OK\r\nx: " + b"a" * 3_000 + b"\r\n\r\n"]
-
-
-def endless_header(_: Asked) -> Iterator[Step]:
-    return iter([b"HTTP/1.1 200 OK\r\n", *[b"x: y\r\n"] * 10_000])
-
-
-def endless_interim_answers(_: Asked) -> Iterable[Step]:
-    return [b"HTTP/1.1 103 Early Hints\r\n\r\n"] * 10_000
 
 
 @pytest.mark.parametrize(
@@ -74,29 +54,6 @@ async def test_the_limit_itself_is_allowed() -> None:
 
 async def test_headers_and_body_in_one_piece_do_not_count_together() -> None:
     assert len((await always(answer(b"a" * 9_000)).get()).body) == 9_000
-
-
-def drip(_: Asked) -> Iterator[Step]:
-    yield from answer(b"", content_length="1000")
-    for _number in range(1_000):
-        yield 0.02
-        yield b"a"
-
-
-def silent_body(_: Asked) -> Iterable[Step]:
-    return [*answer(b"", content_length="10"), 60.0]
-
-
-def silent(_: Asked) -> Iterable[Step]:
-    return [60.0]
-
-
-def dripped_header(_: Asked) -> Iterable[Step]:
-    return [part for byte in b"HTTP/1.1 200 OK\r\n" * 100 for part in (bytes([byte]), 0.02)]
-
-
-def slow_circle(_: Asked) -> Iterable[Step]:
-    return [0.15, *redirect("/again")]
 
 
 @pytest.mark.parametrize("site", [drip, silent, silent_body, dripped_header, slow_circle])

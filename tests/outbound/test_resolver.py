@@ -1,4 +1,4 @@
-"""Names to addresses: all of the answer must be public, and a name server that is silent holds up nobody."""
+"""Names to addresses: all of the answer must be within reach, and a name server that is silent holds up nobody."""
 
 import asyncio
 import socket
@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 
 from app.outbound.errors import BlockedError, UnreachableError
-from app.outbound.resolver import public_addresses, system_resolver
+from app.outbound.reach import LAN, LOCAL, PUBLIC, Reach
+from app.outbound.resolver import checked_addresses, system_resolver
 
 pytestmark = pytest.mark.anyio
 
 
-async def addresses(*answer: str) -> list[str]:
+async def addresses(*answer: str, reach: Reach = PUBLIC) -> list[str]:
     async def resolve(_: str) -> Sequence[str]:
         return answer
 
-    return [str(address) for address in await public_addresses("hub.example", resolve)]
+    return [str(address) for address in await checked_addresses("hub.example", resolve, reach)]
 
 
 async def test_one_address_of_each_family_in_the_resolvers_order() -> None:
@@ -33,6 +34,38 @@ async def test_one_that_is_not_public_spoils_the_answer(private: str) -> None:
             await addresses(*answer)
 
 
+async def test_every_answer_must_be_within_reach() -> None:
+    assert await addresses("127.0.0.1", "::1", reach=LOCAL) == ["127.0.0.1", "::1"]
+    assert await addresses("::1", "192.168.0.2", reach=LAN) == ["::1", "192.168.0.2"]
+    for answer, reach in (
+        (["127.0.0.1", "192.168.0.2"], LOCAL),
+        (["192.168.0.2", "8.8.8.8"], LAN),
+        (["127.0.0.1", "169.254.169.254"], LAN),
+    ):
+        with pytest.raises(BlockedError):
+            await addresses(*answer, reach=reach)
+
+
+async def test_an_address_is_its_own_and_nobody_is_asked() -> None:
+    async def resolve(_: str) -> Sequence[str]:
+        raise AssertionError("asked")
+
+    for text, reach in (("127.0.0.1", LOCAL), ("fd12::1", LAN), ("8.8.8.8", PUBLIC)):
+        assert [str(address) for address in await checked_addresses(text, resolve, reach)] == [text]
+    for text, reach in (("127.0.0.1", PUBLIC), ("8.8.8.8", LAN), ("10.0.0.1", LOCAL)):
+        with pytest.raises(BlockedError):
+            await checked_addresses(text, resolve, reach)
+
+
+@pytest.mark.parametrize("error", [OSError("down"), RuntimeError("can't start new thread")], ids=["system", "thread"])
+async def test_whoever_cannot_be_asked_has_not_said_yes(error: Exception) -> None:
+    async def resolve(_: str) -> Sequence[str]:
+        raise error
+
+    with pytest.raises(UnreachableError):
+        await checked_addresses("hub.example", resolve, PUBLIC)
+
+
 async def test_an_empty_answer_is_none() -> None:
     with pytest.raises(UnreachableError):
         await addresses()
@@ -44,12 +77,12 @@ async def test_a_name_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     with pytest.raises(UnreachableError):
-        await public_addresses("hub.example", system_resolver)
+        await checked_addresses("hub.example", system_resolver, PUBLIC)
 
 
 async def test_a_name_that_cannot_be_asked_for() -> None:
     with pytest.raises(UnreachableError):
-        await public_addresses(f"{'a' * 64}.example", system_resolver)
+        await checked_addresses(f"{'a' * 64}.example", system_resolver, PUBLIC)
 
 
 async def test_the_system_is_asked_once_with_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +102,10 @@ async def test_the_system_is_asked_once_with_the_name(monkeypatch: pytest.Monkey
 
 async def test_the_machines_own_name_is_not_public() -> None:
     with pytest.raises(BlockedError):
-        await public_addresses("localhost", system_resolver)
+        await checked_addresses("localhost", system_resolver, PUBLIC)
+    found = await checked_addresses("localhost", system_resolver, LOCAL)
+    assert found
+    assert all(address.is_loopback for address in found)
 
 
 async def test_a_silent_name_server_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,3 +124,42 @@ async def test_a_silent_name_server_holds_up_nobody(monkeypatch: pytest.MonkeyPa
     at_last.set()
     thread.join(5)
     await asyncio.sleep(0)  # The late answer arrives, and nobody minds.
+
+
+async def test_a_name_that_is_asked_for_again_and_again_takes_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_last = threading.Event()
+    asked: list[str] = []
+
+    def slow(host: str, *_: Any, **__: Any) -> Any:
+        asked.append(host)
+        at_last.wait(10)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", 443))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await system_resolver("hub.example")
+    waiting = [asyncio.create_task(system_resolver("hub.example")) for _ in range(2)]
+    elsewhere = asyncio.create_task(asyncio.to_thread(lambda: asyncio.run(_asked_elsewhere())))
+    await asyncio.sleep(0.02)
+    waiting[0].cancel()
+    at_last.set()
+    assert await waiting[1] == await elsewhere == ["8.8.8.8"]
+    assert asked == ["hub.example"]
+    assert await system_resolver("hub.example") == ["8.8.8.8"]
+    assert len(asked) == 2
+
+
+async def _asked_elsewhere() -> Sequence[str]:
+    return await system_resolver("hub.example")
+
+
+async def test_whatever_goes_wrong_in_the_thread_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(socket, "getaddrinfo", broken)
+    for _ in range(2):
+        with pytest.raises(OSError, match="no such name"):
+            await system_resolver("hub.example")

@@ -1,11 +1,14 @@
 """Addresses that may be fetched, and the many ways to write one that may not."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.outbound.errors import BlockedError
+from app.outbound.policy import Policy
 from app.outbound.target import LONGEST_URL, Target, parse_target, redirected
 
-HOSTS = frozenset({"hub.example", "files.hub.example"})
+NARROW = Policy(frozenset({"hub.example", "files.hub.example"}), frozenset({"application/json"}), 1_000)
 HOME = Target("hub.example", "/owner/name/resolve/main/config.json")
 REFUSED = {
     "nothing": "",
@@ -94,7 +97,7 @@ REFUSED = {
 @pytest.mark.parametrize("url", REFUSED.values(), ids=list(REFUSED))
 def test_what_may_not_be_fetched(url: str) -> None:
     with pytest.raises(BlockedError) as refused:
-        parse_target(url, HOSTS)
+        parse_target(url, NARROW)
     assert str(refused.value) == BlockedError.sentence
     assert "evil" not in refused.value.reason
 
@@ -104,7 +107,7 @@ def test_what_may_not_be_fetched_may_not_be_redirected_to_either(location: str) 
     if location.startswith("//hub.example"):
         return  # From https that is the host's own address.
     with pytest.raises(BlockedError):
-        redirected(HOME, location, HOSTS)
+        redirected(HOME, location, NARROW)
 
 
 @pytest.mark.parametrize(
@@ -121,8 +124,8 @@ def test_what_may_not_be_fetched_may_not_be_redirected_to_either(location: str) 
     ],
 )
 def test_what_may_be_fetched(url: str, target: Target) -> None:
-    assert parse_target(url, HOSTS) == target
-    assert parse_target(target.url, HOSTS) == target
+    assert parse_target(url, NARROW) == target
+    assert parse_target(target.url, NARROW) == target
 
 
 @pytest.mark.parametrize(
@@ -137,9 +140,9 @@ def test_what_may_be_fetched(url: str, target: Target) -> None:
     ],
 )
 def test_where_a_redirect_leads(location: str, url: str) -> None:
-    assert redirected(HOME, location, HOSTS).url == url
+    assert redirected(HOME, location, NARROW).url == url
 
 
 def test_no_host_is_allowed_unless_it_is_named() -> None:
     with pytest.raises(BlockedError):
-        parse_target("https://hub.example/", frozenset())
+        parse_target("https://hub.example/", replace(NARROW, hosts=frozenset()))

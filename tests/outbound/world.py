@@ -12,7 +12,8 @@ from typing import Any
 
 from httpcore2 import SOCKET_OPTION, AsyncNetworkBackend, AsyncNetworkStream, ConnectError, ConnectTimeout
 
-from app.outbound.client import Fetched, Outbound, Policy
+from app.outbound.client import Fetched, Outbound
+from app.outbound.policy import Policy
 
 PUBLIC = "93.184.216.34"
 OTHER_PUBLIC = "2606:2800:220:1:248:1893:25c8:1946"
@@ -26,6 +27,7 @@ POLICY = Policy(
     connect_s=0.2,
     most_header_bytes=2_000,
 )
+TLS = ssl.create_default_context()  # one for all: it takes a while to make
 Step = bytes | float
 """Bytes to send, or seconds to wait."""
 
@@ -149,7 +151,7 @@ class World(AsyncNetworkBackend):
 
     def outbound(self, policy: Policy = POLICY) -> Outbound:
         """A client that lives in this world."""
-        return Outbound(policy, resolve=self.resolve, network=self)
+        return Outbound(policy, resolve=self.resolve, network=self, tls=TLS)
 
     async def get(self, url: str = f"https://{HUB}/", policy: Policy = POLICY, **others: Any) -> Fetched:
         """One fetch; whatever it ends in, nothing stays open."""
