@@ -1,0 +1,1 @@
+"""Inference servers, read by their metrics endpoints."""
