@@ -1,18 +1,15 @@
 """The numbers behind a chart as a download."""
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.responses import Response
 
 from app.answer import Answer
-from app.charts.figure import Cell, Chart
+from app.charts.figure import Chart
+from app.csv_text import csv_text
 from app.pages.answer_view import subject
 from app.strict_json import dumps
-
-_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_of(chart: Chart, answered: Answer) -> Response:
@@ -22,13 +19,9 @@ def csv_of(chart: Chart, answered: Answer) -> Response:
 
 def table_csv(chart: Chart, about: Sequence[str]) -> Response:
     """The table of a chart under the lines that say what it is."""
-    buffer = io.StringIO()
-    for line in about:
-        buffer.write(f"# {line}\n")
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([_harmless(column) for column in chart.table.columns])
-    writer.writerows([_harmless(cell) for cell in row] for row in chart.table.rows)
-    return _download(buffer.getvalue().encode(), "text/csv; charset=utf-8", f"tokenroof-{chart.id}.csv")
+    opening = "".join(f"# {line}\n" for line in about)
+    text = opening + csv_text([chart.table.columns, *chart.table.rows])
+    return _download(text.encode(), "text/csv; charset=utf-8", f"tokenroof-{chart.id}.csv")
 
 
 def json_of(chart: Chart, answered: Answer) -> Response:
@@ -55,11 +48,6 @@ def table_json(chart: Chart, about: Mapping[str, Any]) -> Response:
 
 def _versions(answered: Answer) -> str:
     return f"formulas {answered.formula_version}, catalog {answered.catalog_version}; ceilings unless named otherwise"
-
-
-def _harmless(cell: Cell) -> Cell:
-    """A text that a spreadsheet would take for a formula gets a leading apostrophe."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA_SIGNS) else cell
 
 
 def _download(body: bytes, media_type: str, name: str) -> Response:

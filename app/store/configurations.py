@@ -1,23 +1,14 @@
 """Saved configurations: made, read, replaced, revoked and purged. Frozen records go out, rows stay in."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 
-from sqlalchemy import Engine, delete, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import Engine
 
-from app.store.errors import ExpiredError, NotFoundError, WrongEditTokenError
+from app.store.errors import ExpiredError
+from app.store.links import Links, expiry_passed, utc_now
 from app.store.records import Contents, Created, Gone, Saved, saved_of
-from app.store.session import read, write
-from app.store.tables import EMPTY_OBJECT, Configuration
-from app.store.tokens import digest, new_token, parse_token, same_token
-
-PURGE_BATCH_ROWS = 500
-
-
-def utc_now() -> datetime:
-    """This moment in UTC."""
-    return datetime.now(UTC)
+from app.store.tables import Configuration
 
 
 class Configurations:
@@ -27,7 +18,7 @@ class Configurations:
     """
 
     def __init__(self, engine: Engine, now: Callable[[], datetime] = utc_now) -> None:
-        self._engine, self._now = engine, now
+        self._links, self._now = Links(engine, Configuration), now
 
     def create(self, contents: Contents) -> Created:
         """The slug and the edit token of a new link, once it is safely on the disk.
@@ -35,30 +26,12 @@ class Configurations:
         Raises:
             UnstorableError: a value is too long, not JSON, or already expired.
         """
-        now, slug, edit_token = self._now(), new_token(), new_token()
-        columns = contents.columns(now)
-        row = Configuration(
-            slug_sha256=digest(slug),
-            edit_token_sha256=digest(edit_token),
-            created_at=now,
-            updated_at=now,
-            **columns,
-        )
-        with write(self._engine) as session:
-            session.add(row)
-        return Created(slug=slug, edit_token=edit_token, created_at=now, expires_at=columns["expires_at"])
+        now = self._now()
+        return self._links.add({**contents.columns(now), "updated_at": now}, now)
 
     def get(self, slug: str) -> Saved | Gone | None:
         """What the link shows; Gone after its expiry; None for a wrong, malformed or revoked slug, all alike."""
-        key = parse_token(slug)
-        if key is None:
-            return None
-        with read(self._engine) as session:
-            row = _find(session, key)
-            if row is None:
-                return None
-            expired_at = _expiry_passed(row, self._now())
-            return saved_of(row) if expired_at is None else Gone(expired_at)
+        return self._links.get(slug, self._now(), saved_of)
 
     def replace(self, slug: str, edit_token: str, contents: Contents) -> Saved:
         """What the same link shows from now on; nothing of the old contents or of the old expiry remains.
@@ -70,9 +43,8 @@ class Configurations:
         """
         now = self._now()
         columns = contents.columns(now)
-        with write(self._engine) as session:
-            row = _find_for_edit(session, slug, edit_token)
-            expired_at = _expiry_passed(row, now)
+        with self._links.editing(slug, edit_token) as row:
+            expired_at = expiry_passed(row, now)
             if expired_at is not None:
                 raise ExpiredError(expired_at)
             for name, value in columns.items():
@@ -87,45 +59,8 @@ class Configurations:
             NotFoundError: no such link, or it was revoked before.
             WrongEditTokenError: the link is someone else's.
         """
-        now = self._now()
-        with write(self._engine) as session:
-            row = _find_for_edit(session, slug, edit_token)
-            row.title = row.notes = ""
-            row.scenario = row.headline = EMPTY_OBJECT
-            row.updated_at = row.revoked_at = now
+        self._links.revoke(slug, edit_token, self._now())
 
     def purge(self, before: datetime) -> int:
-        """How many rows were deleted: those that expired or were revoked before this moment.
-
-        The caller keeps a margin, so that an expired link answers "gone" for a while before it is forgotten.
-        """
-        dead = or_(Configuration.expires_at < before, Configuration.revoked_at < before)
-        deleted = 0
-        while True:
-            # In batches: other writers get their turn between them.
-            with write(self._engine) as session:
-                ids = session.scalars(select(Configuration.id).where(dead).limit(PURGE_BATCH_ROWS)).all()
-                session.execute(delete(Configuration).where(Configuration.id.in_(ids)))
-            deleted += len(ids)
-            if len(ids) < PURGE_BATCH_ROWS:
-                return deleted
-
-
-def _find(session: Session, key: bytes) -> Configuration | None:
-    return session.scalar(
-        select(Configuration).where(Configuration.slug_sha256 == key, Configuration.revoked_at.is_(None))
-    )
-
-
-def _find_for_edit(session: Session, slug: str, edit_token: str) -> Configuration:
-    key = parse_token(slug)
-    row = None if key is None else _find(session, key)
-    if row is None:
-        raise NotFoundError
-    if not same_token(edit_token, row.edit_token_sha256):
-        raise WrongEditTokenError
-    return row
-
-
-def _expiry_passed(row: Configuration, now: datetime) -> datetime | None:
-    return row.expires_at if row.expires_at is not None and row.expires_at <= now else None
+        """How many rows were deleted: those that expired or were revoked before this moment."""
+        return self._links.purge(before)

@@ -59,7 +59,7 @@ class NotFoundError(StoreError):
     """No link of that name: wrong, malformed and revoked ones are the same to a stranger."""
 
     def __init__(self) -> None:
-        super().__init__("There is no saved configuration under this link.")
+        super().__init__("Nothing is saved under this link.")
 
 
 class ExpiredError(NotFoundError):

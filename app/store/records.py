@@ -1,12 +1,11 @@
-"""What goes into the store and what comes out: frozen records, and the rules a value meets before it is written."""
+"""What goes into the store and what comes out: frozen records."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from app.store.errors import UnstorableError
 from app.store.tables import (
     HEADLINE_MAX_CHARS,
     NOTES_MAX_CHARS,
@@ -15,36 +14,51 @@ from app.store.tables import (
     VERSION_MAX_CHARS,
     Configuration,
 )
+from app.store.values import fitting, fitting_json, future
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
-    """What a link shows: the normalised scenario, the numbers that were on the screen, and by which versions."""
+class LinkContents:
+    """What every secret link carries: a title, the versions that its numbers were made with, and when it ends."""
 
-    scenario: Mapping[str, Any]
     title: str
-    notes: str
-    headline: Mapping[str, Any]
     formula_version: str
     catalog_version: str
     expires_at: datetime | None
 
     def columns(self, now: datetime) -> dict[str, Any]:
-        """The values of the columns of the same names; JSON as text of one spelling (sorted keys, no spaces).
+        """The values of the columns of the same names.
+
+        Raises:
+            UnstorableError: a value is too long, not Unicode text, or already expired at `now`.
+        """
+        return {
+            "title": fitting("title", self.title, TITLE_MAX_CHARS),
+            "formula_version": fitting("formula_version", self.formula_version, VERSION_MAX_CHARS),
+            "catalog_version": fitting("catalog_version", self.catalog_version, VERSION_MAX_CHARS),
+            "expires_at": future("expires_at", self.expires_at, now),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents(LinkContents):
+    """What a saved configuration shows: the normalised scenario and the numbers that were on the screen."""
+
+    scenario: Mapping[str, Any]
+    notes: str
+    headline: Mapping[str, Any]
+
+    def columns(self, now: datetime) -> dict[str, Any]:
+        """The values of the columns of the same names; JSON as text of one spelling.
 
         Raises:
             UnstorableError: a value is too long, not finite, not Unicode text, or already expired at `now`.
         """
-        if self.expires_at is not None and (self.expires_at.tzinfo is None or self.expires_at <= now):
-            raise UnstorableError("expires_at must have a time zone and lie in the future.")
         return {
-            "scenario": _fitting("scenario", _json_text("scenario", self.scenario), SCENARIO_MAX_CHARS),
-            "title": _fitting("title", self.title, TITLE_MAX_CHARS),
-            "notes": _fitting("notes", self.notes, NOTES_MAX_CHARS),
-            "headline": _fitting("headline", _json_text("headline", self.headline), HEADLINE_MAX_CHARS),
-            "formula_version": _fitting("formula_version", self.formula_version, VERSION_MAX_CHARS),
-            "catalog_version": _fitting("catalog_version", self.catalog_version, VERSION_MAX_CHARS),
-            "expires_at": None if self.expires_at is None else self.expires_at.astimezone(UTC),
+            **LinkContents.columns(self, now),
+            "scenario": fitting_json("scenario", self.scenario, SCENARIO_MAX_CHARS),
+            "notes": fitting("notes", self.notes, NOTES_MAX_CHARS),
+            "headline": fitting_json("headline", self.headline, HEADLINE_MAX_CHARS),
         }
 
 
@@ -98,23 +112,3 @@ def saved_of(row: Configuration) -> Saved:
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
-
-
-def _json_text(name: str, value: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(value, allow_nan=False, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    except (TypeError, ValueError) as error:  # NaN and infinity are not JSON, and no calculator should have let them by
-        raise UnstorableError(f"{name} is not JSON: {error}.") from error
-
-
-def _fitting(name: str, text: str, limit_chars: int) -> str:
-    if len(text) > limit_chars:
-        raise UnstorableError(f"{name} has {len(text)} characters, {limit_chars} are allowed.")
-    # SQLite's own functions stop at a NUL, so the limits of the table would not hold behind one.
-    if "\0" in text:
-        raise UnstorableError(f"{name} contains a NUL character.")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise UnstorableError(f"{name} contains half of a surrogate pair.") from error
-    return text

@@ -13,6 +13,8 @@ APPLICATION_ID = 0x746B7266  # "tkrf" in the header of every file that is ours
 REVISIONS = (
     "20261129_create_configurations",
     "20261129_guard_revoked",
+    "20261130_create_shared_documents",
+    "20261130_create_live_samples",
 )
 HEAD_REVISION = REVISIONS[-1]
 USER_VERSION = len(REVISIONS)

@@ -1,17 +1,16 @@
-"""Saved links at the edge: expiry, edit tokens, and the store's refusals as problems."""
+"""Secret links at the edge: expiry, edit tokens, and the store's refusals as problems."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Protocol, TypeVar
 
 from pydantic import AfterValidator, Field, Strict
 
 from app.refusal import Refusal
 from app.scenario_parts import Part
 from app.settings import Settings
-from app.store.configurations import Configurations
 from app.store.errors import (
     ExpiredError,
     NotFoundError,
@@ -20,12 +19,14 @@ from app.store.errors import (
     UnstorableError,
     WrongEditTokenError,
 )
-from app.store.records import Gone, Saved
+from app.store.records import Gone
 from app.store.tables import NOTES_MAX_CHARS, TITLE_MAX_CHARS
 from app.text import clean_notes, clean_text, within
 from app.web.problem import ProblemError
 
 NOT_FOUND = "There is no saved configuration at this address."
+Shown = TypeVar("Shown")
+Shown_co = TypeVar("Shown_co", covariant=True)
 Title = Annotated[
     str,
     Field(min_length=1, max_length=TITLE_MAX_CHARS),
@@ -40,11 +41,10 @@ Notes = Annotated[
 ]
 
 
-class LinkTexts(Part):
-    """What a person adds to a scenario when saving it."""
+class ShareTexts(Part):
+    """What a person adds to a reading or a calibration when sharing it."""
 
-    title: Title = Field(description="Title of the saved configuration.")
-    notes: Notes = Field("", description="Notes, plain text.")
+    title: Title = Field(description="Title of what the link shows.")
     expires_in_days: Annotated[int, Strict()] | None = Field(
         None,
         description="Days until the link expires; left out: the server's default (90 unless set otherwise). "
@@ -52,6 +52,20 @@ class LinkTexts(Part):
         ge=0,
         le=3650,
     )
+
+
+class LinkTexts(ShareTexts):
+    """What a person adds to a scenario when saving it."""
+
+    title: Title = Field(description="Title of the saved configuration.")
+    notes: Notes = Field("", description="Notes, plain text.")
+
+
+class ReadableLinks(Protocol[Shown_co]):
+    """A repository of links of one kind: saved configurations, or shared documents."""
+
+    def get(self, slug: str) -> Shown_co | Gone | None:
+        """What the link shows; Gone after its expiry; None where there is none."""
 
 
 def expiry(days: int | None, settings: Settings) -> datetime | None:
@@ -68,30 +82,30 @@ def expiry(days: int | None, settings: Settings) -> datetime | None:
     return datetime.now(UTC) + timedelta(days=days or settings.link_expiry_days)
 
 
-def living(configurations: Configurations, slug: str) -> Saved:
-    """The saved configuration behind `slug`.
+def living(links: ReadableLinks[Shown], slug: str, not_found: str = NOT_FOUND) -> Shown:
+    """What the link behind `slug` shows; `not_found` is the sentence for where there is none.
 
     Raises:
         ProblemError: 404 for wrong, malformed and revoked ones alike, 410 after the expiry.
     """
     with store_problems():
-        found = configurations.get(slug)
+        found = links.get(slug)
     if found is None:
-        raise ProblemError(404, NOT_FOUND)
+        raise ProblemError(404, not_found)
     if isinstance(found, Gone):
         raise ProblemError(410, f"This link expired on {found.expired_at:%Y-%m-%d}.")
     return found
 
 
 @contextmanager
-def store_problems() -> Iterator[None]:
+def store_problems(not_found: str = NOT_FOUND) -> Iterator[None]:
     """Turns the store's refusals into problems for the edge."""
     try:
         yield
     except ExpiredError as error:
         raise ProblemError(410, f"This link expired on {error.expired_at:%Y-%m-%d}.") from error
     except NotFoundError as error:
-        raise ProblemError(404, NOT_FOUND) from error
+        raise ProblemError(404, not_found) from error
     except WrongEditTokenError as error:
         raise ProblemError(403, "This edit token is not that of the link.") from error
     except UnstorableError as error:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event
 
-from app.store import configurations as module
-from app.store.configurations import Configurations, utc_now
+from app.store import links as module
+from app.store.configurations import Configurations
 from app.store.engine import connect
 from app.store.errors import ExpiredError, NotFoundError, WrongEditTokenError
+from app.store.links import utc_now
 from app.store.records import Contents, Created, Gone, Saved
 from app.store.tokens import new_token
 

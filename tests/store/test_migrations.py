@@ -47,14 +47,18 @@ def rows(path: Path, table: str = "configurations") -> list[tuple[Any, ...]]:
 
 
 def shape(engine: Engine) -> dict[str, Any]:
-    """All that the database knows of the table, in an order of its own."""
+    """All that the database knows of each table, in an order of its own."""
     inspector = inspect(engine)
     return {
-        "columns": [{**column, "type": str(column["type"])} for column in inspector.get_columns("configurations")],
-        "checks": {check["name"]: check["sqltext"] for check in inspector.get_check_constraints("configurations")},
-        "uniques": inspector.get_unique_constraints("configurations"),
-        "primary key": inspector.get_pk_constraint("configurations"),
-        "indexes": sorted(inspector.get_indexes("configurations"), key=lambda index: str(index["name"])),
+        table: {
+            "columns": [{**column, "type": str(column["type"])} for column in inspector.get_columns(table)],
+            "checks": {check["name"]: check["sqltext"] for check in inspector.get_check_constraints(table)},
+            "uniques": inspector.get_unique_constraints(table),
+            "primary key": inspector.get_pk_constraint(table),
+            "indexes": sorted(inspector.get_indexes(table), key=lambda index: str(index["name"])),
+        }
+        for table in Base.metadata.tables
+        if inspector.has_table(table)
     }
 
 
@@ -107,6 +111,20 @@ def test_rows_survive_down_and_up(path: Path) -> None:
     assert rows(path) == before
     migrate(path)
     assert rows(path) == before
+
+
+def test_going_down_takes_only_what_the_older_release_does_not_know(path: Path) -> None:
+    insert(path, slug=b"a")
+    with closing(connect(path)) as connection:
+        connection.execute("INSERT INTO live_samples (taken_at, source, figures) VALUES (?, 'host', '{}')", (MOMENT,))
+    before = rows(path)
+    done = downgrade(path, "20261129_guard_revoked")
+    assert rows(path) == before
+    assert set(shape_of_file(path)) == {"configurations"}
+    assert done.backup is not None
+    assert len(rows(done.backup, "live_samples")) == 1
+    migrate(path)
+    assert rows(path, "live_samples") == []
 
 
 def test_each_revision_is_signed_by_its_number(path: Path) -> None:
