@@ -5,6 +5,7 @@ from math import isfinite
 from typing import Any
 
 from app.answer import Answer
+from app.calc.deployment import Deployment
 from app.calc.evaluation import Evaluation
 from app.calc.expected.answer import Expected
 from app.calc.explanation import Explanation
@@ -40,7 +41,7 @@ def document(answer: Answer) -> dict[str, Any]:
         },
         "roofline": _roofline(evaluation),
         "serving": _serving(evaluation),
-        "expected": _expected(measures.expected),
+        "expected": _expected(evaluation.deployment, measures.expected),
         "goodput": None if evaluation.goodput is None else goodput_document(evaluation.goodput),
         "techniques": _techniques(evaluation),
         "cost": None if measures.cost is None else asdict(measures.cost),
@@ -145,12 +146,14 @@ def _serving(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _expected(expected: Expected | None) -> dict[str, Any] | None:
+def _expected(deployment: Deployment, expected: Expected | None) -> dict[str, Any] | None:
     """What stands behind the expected values, and what a time per output token consists of."""
     if expected is None:
         return None
+    own = deployment.own_calibration
     return {
         "calibration": expected.calibration_version,
+        "own_calibration": None if own is None else own.name,
         "seen": expected.is_seen,
         "interval_withheld": expected.unclaimed,
         "ttft_refused": expected.refused,

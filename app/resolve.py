@@ -10,6 +10,7 @@ from app.calc.accelerator import Accelerator, UnknownPeakError
 from app.calc.architecture import Architecture
 from app.calc.dtypes import Dtype, WeightFormat
 from app.calc.engines.parts import Draft
+from app.calc.expected.own import OwnCalibration, OwnFactor
 from app.calc.split import Split, SplitError, stage_sizes
 from app.calc.techniques.lengths import Shape
 from app.calc.techniques.speculation import Method
@@ -95,6 +96,7 @@ def resolve(scenario: Scenario, catalog: Catalog) -> Resolved:
         speculation=resolve_speculation(scenario, method, model.architecture, precision, draft),
         prefill_pool=pool,
         published_architecture=plain.architecture if plain is not model and plain is not None else None,
+        own_calibration=_own_calibration(scenario),
     )
     written_out = {
         "precision": scenario.precision.model_copy(
@@ -104,6 +106,18 @@ def resolve(scenario: Scenario, catalog: Catalog) -> Resolved:
         "engine": engine.written,
     }
     return Resolved(scenario.model_copy(update=written_out), deployment, model.notices)
+
+
+def _own_calibration(scenario: Scenario) -> OwnCalibration | None:
+    """The user's own calibration, for the calculators."""
+    asked = scenario.calibration
+    if asked is None:
+        return None
+    decode, prefill = (
+        None if side is None else OwnFactor(side.factor, side.points, side.low, side.high)
+        for side in (asked.decode, asked.prefill)
+    )
+    return OwnCalibration(asked.name, decode, prefill)
 
 
 def _label(plan: WeightPlan) -> WeightFormat | str:

@@ -11,6 +11,7 @@ from app.calc.accelerator import MemoryBasis
 from app.calc.deployment_limits import MOST_CONCURRENT
 from app.calc.dtypes import Dtype, WeightFormat
 from app.calc.techniques.lengths import Shape
+from app.scenario_calibration import OwnCalibration
 from app.scenario_parts import CustomAccelerator, Identifier, Part, Real, Text, Whole, plain_json
 from app.scenario_techniques import Techniques
 
@@ -192,6 +193,9 @@ class Scenario(Part):
     workload: Workload = Field(default_factory=Workload)
     techniques: Techniques = Field(default_factory=Techniques)
     observed: Observed = Field(default_factory=Observed)
+    calibration: OwnCalibration | None = Field(
+        None, description="Calibration to a benchmark of your own; null: expected as fitted to published measurements."
+    )
     memory_basis: MemoryBasis = Field(
         MemoryBasis.REPORTED, description="Memory as the driver reports it, or as it is marketed."
     )

@@ -122,10 +122,20 @@ FIELDS: tuple[QueryField, ...] = (
     QueryField("log_blocks", "observed.gpu_blocks", Kind.WHOLE, empty_is_null=True),
     QueryField("log_concurrency", "observed.max_concurrency", Kind.REAL, empty_is_null=True),
     QueryField("basis", "memory_basis", Kind.TEXT),
+    QueryField("cal_name", "calibration.name", Kind.TEXT),
+    QueryField("cal_decode", "calibration.decode.factor", Kind.REAL),
+    QueryField("cal_decode_low", "calibration.decode.low", Kind.REAL),
+    QueryField("cal_decode_high", "calibration.decode.high", Kind.REAL),
+    QueryField("cal_decode_n", "calibration.decode.points", Kind.WHOLE),
+    QueryField("cal_prefill", "calibration.prefill.factor", Kind.REAL),
+    QueryField("cal_prefill_low", "calibration.prefill.low", Kind.REAL),
+    QueryField("cal_prefill_high", "calibration.prefill.high", Kind.REAL),
+    QueryField("cal_prefill_n", "calibration.prefill.points", Kind.WHOLE),
 )
 BY_NAME: Mapping[str, QueryField] = {field.name: field for field in FIELDS}
 _LLM_D = "llm-d"
 _DRAFT, _DRAFT_CONFIG = "techniques.speculative.draft.id", "techniques.speculative.draft.config"
+_CALIBRATION = "calibration."
 _OF_A_CUSTOM_MODEL = ("model.config", "model.name", "model.quantization", "model.read_as", "model.architecture")
 # Where a refusal of a whole part is shown: at the field that opens it.
 _NAME_OF_PART = {
@@ -135,6 +145,9 @@ _NAME_OF_PART = {
     "hardware.custom.dense_tflops": "hw_bf16",
     "techniques.speculative": "draft_tokens",
     "techniques.disaggregation": "pd_hw",
+    "calibration": "cal_name",
+    "calibration.decode": "cal_decode",
+    "calibration.prefill": "cal_prefill",
 }
 _NAME_BY_PATH = {field.path: field.name for field in FIELDS} | _NAME_OF_PART
 
@@ -144,7 +157,7 @@ def scenario_document(items: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
     Names outside the table are left to the caller (`unknown_names`). `hw=custom`, `model=custom` and `draft=custom`
     choose the custom fields; beside a catalog id they are kept out, so that a form may send them all. So is `under`
-    beside an engine that runs nothing underneath.
+    beside an engine that runs nothing underneath, and a calibration whose `cal_name` is sent empty.
 
     Raises:
         ScenarioError: a text that is no number or no JSON, or a name given twice; each at its path.
@@ -225,6 +238,8 @@ def _is_set_aside(field: QueryField, values: Mapping[str, str]) -> bool:
         return values[field.name] != "" and values.get("engine", _LLM_D) != _LLM_D
     if field.path in _OF_A_CUSTOM_MODEL:
         return values.get("model", CUSTOM) != CUSTOM
+    if field.path.startswith(_CALIBRATION):
+        return values.get("cal_name") == ""
     if field.path.startswith("hardware.custom."):
         return values.get("hw", CUSTOM) != CUSTOM
     return False

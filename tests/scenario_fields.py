@@ -54,6 +54,7 @@ NORMAL: dict[str, Any] = {
         "attention": None,
     },
     "observed": {"kv_tokens": None, "gpu_blocks": None, "max_concurrency": None},
+    "calibration": None,
     "memory_basis": "reported",
 }
 CUSTOM_NORMAL: dict[str, Any] = {
@@ -107,6 +108,10 @@ FIELDS: list[Field] = [
     ("observed.kv_tokens", True, True, 0, 10**12),
     ("observed.gpu_blocks", True, True, 0, 10**12),
     ("observed.max_concurrency", False, True, 0, 1e9),
+    ("calibration.decode.factor", False, False, 0.05, 20),
+    ("calibration.decode.points", True, False, 1, 10**6),
+    ("calibration.prefill.factor", False, False, 0.05, 20),
+    ("calibration.prefill.points", True, False, 1, 10**6),
     ("hardware.custom.memory_gb", False, False, 0.001, 1e6),
     ("hardware.custom.memory_reported_mib", True, True, 1, 10**9),
     ("hardware.custom.bandwidth_gb_per_s", False, False, 0.001, 1e9),
@@ -119,4 +124,9 @@ FIELDS: list[Field] = [
 LEAST_OF_PART: dict[str, dict[str, Any]] = {
     "techniques.speculative": {"draft_tokens": 64},
     "techniques.disaggregation": {"hardware": {"id": "h100-sxm-80gb"}},
+    "calibration": {
+        "name": "Mine",
+        "decode": {"factor": 1.1, "points": 12, "low": 0.9, "high": 1.2},
+        "prefill": {"factor": 0.9, "points": 3},
+    },
 }

@@ -23,7 +23,8 @@ def document_with(path: str, value: Any) -> dict[str, Any]:
         document["hardware"] = {"custom": custom_card()}
     for part, least in LEAST_OF_PART.items():
         if path.startswith(f"{part}."):
-            document["techniques"] = {part.rpartition(".")[2]: deepcopy(least)}
+            section, _, key = part.partition(".")
+            document[section] = {key: deepcopy(least)} if key else deepcopy(least)
     table = document
     *parents, last = path.split(".")
     for key in parents:
@@ -139,6 +140,13 @@ def test_an_unknown_key_is_refused_by_name(path: str) -> None:
         ("engine.enforce_eager", None),
         ("engine.underneath", "../vllm"),
         ("observed", None),
+        ("calibration", "mine"),
+        ("calibration", []),
+        ("calibration.name", None),
+        ("calibration.name", 5),
+        ("calibration.colour", "red"),
+        ("calibration.decode", 1.1),
+        ("calibration.decode.name", "mine"),
         ("techniques.disaggregation", True),
         ("techniques.disaggregation.hardware", None),
         ("techniques.disaggregation.hardware", "h100-sxm-80gb"),
@@ -252,7 +260,7 @@ def test_a_config_has_a_limited_number_of_keys() -> None:
     assert places(scenario_document() | {"model": {"config": keys | {"more": 1}}}) == {"model.config"}
 
 
-TEXTS = ["model.name", "hardware.custom.name"]
+TEXTS = ["model.name", "hardware.custom.name", "calibration.name"]
 
 
 def text_document(path: str, text: Any) -> dict[str, Any]:

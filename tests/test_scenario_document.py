@@ -27,6 +27,8 @@ CHOICES: list[dict[str, Any]] = [
     {"workload": {"answer_shape": "exponential", "longest_answer": 10**8, "shared_prefix_tokens": 999}},
     {"observed": {"kv_tokens": 0, "gpu_blocks": 46_611, "max_concurrency": 2.48}},
     {"memory_basis": "marketed", "parallelism": {"tensor": 8, "decode_context": 2}, "schema_version": 1},
+    {"calibration": {"name": "Mine & yours", "decode": {"factor": 1.0000000000000002, "points": 10**6}}},
+    {"calibration": {"name": "«M»", "prefill": {"factor": 20, "points": 1, "low": 5e-324, "high": 100}}},
     {"model": {"config": {"model_type": "llama", "deep": [{"a": [1, 2.5, None, True, "x"]}]}, "name": "Mine"}},
 ]
 

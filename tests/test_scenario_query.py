@@ -11,6 +11,7 @@ from app.calc.dtypes import Dtype
 from app.refusal import ScenarioError
 from app.resolve import resolve
 from app.scenario import Scenario
+from app.scenario_calibration import OwnCalibration, OwnFactor
 from app.scenario_query import (
     BY_NAME,
     FIELDS,
@@ -155,6 +156,7 @@ def test_every_leaf_of_a_scenario_has_one_name() -> None:
     full["techniques"] |= {"speculative": leaves_of(Speculative), "disaggregation": leaves_of(Disaggregation)}
     full["techniques"]["speculative"]["draft"] = {"id": None, "config": None}
     full["techniques"]["disaggregation"]["hardware"] = {"id": None, "custom": None}
+    full["calibration"] = leaves_of(OwnCalibration) | dict.fromkeys(("decode", "prefill"), leaves_of(OwnFactor))
     assert {field.path for field in FIELDS} == {*leaves(full), "model.config"}
     assert len(BY_NAME) == len(FIELDS)
     assert all(name_of(field.path) == field.name for field in FIELDS)
@@ -201,6 +203,11 @@ def test_empty_means_null_only_where_the_table_says() -> None:
         ("techniques.speculative", "draft_tokens"),
         ("techniques.speculative.method", "method"),
         ("techniques.disaggregation", "pd_hw"),
+        ("calibration", "cal_name"),
+        ("calibration.colour", "cal_name"),
+        ("calibration.decode", "cal_decode"),
+        ("calibration.prefill", "cal_prefill"),
+        ("calibration.prefill.low", "cal_prefill_low"),
         ("techniques.disaggregation.hardware", "pd_hw"),
         ("techniques.disaggregation.hardware.custom.memory_gb", "pd_custom"),
         ("techniques.disaggregation.link_gb_per_s", "pd_rate"),

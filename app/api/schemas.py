@@ -201,6 +201,9 @@ class Expected(BaseModel):
     """What stands behind the expected values."""
 
     calibration: str = Field(description="Version of the calibration.")
+    own_calibration: str | None = Field(
+        description="Name of the scenario's own calibration, which stands on it; its factors are in the scenario."
+    )
     seen: bool = Field(description="Whether the accelerator's family and the engine were in the fit.")
     interval_withheld: str | None = Field(description="Why no interval is claimed, where none is.")
     ttft_refused: str | None = Field(description="Why no time to the first token is told, where none is.")

@@ -9,6 +9,7 @@ from app.calc.dtypes import Dtype, WeightLayout
 from app.calc.engines.ideal import IdealPolicy
 from app.calc.engines.parts import NOTHING_GIVEN, Draft, Given, Policy
 from app.calc.expected.calibration import Calibration
+from app.calc.expected.own import OwnCalibration
 from app.calc.layers.parts import WeightGroup
 from app.calc.split import ONE_GPU, Split
 from app.calc.techniques.lengths import Lengths, Shape
@@ -116,7 +117,8 @@ NOTHING_OBSERVED = Observed()
 class Deployment:
     """Everything one evaluation reads: `replicas` of a model that is `split` over GPUs, all alike.
 
-    Without a `calibration` there are ceilings only. With a `prefill_pool` these GPUs only decode.
+    Without a `calibration` there are ceilings only; the user's `own_calibration` stands on it. With a `prefill_pool`
+    these GPUs only decode.
     `published_architecture` is the model as it was trained, where another attention was put into it.
     """
 
@@ -134,6 +136,7 @@ class Deployment:
     speculation: Speculation | None = None
     prefill_pool: PrefillPool | None = None
     published_architecture: Architecture | None = None
+    own_calibration: OwnCalibration | None = None
 
     @property
     def gpus(self) -> int:

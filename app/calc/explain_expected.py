@@ -26,8 +26,15 @@ def explain_expected(deployment: Deployment, measures: Measures) -> list[Explana
     return [*_phases(deployment, measures, expected), *_serving(deployment, measures, expected)]
 
 
+def _source(deployment: Deployment, expected: Expected, *sides: str) -> str:
+    """Where a figure of these sides comes from, a user's own calibration of them named."""
+    own = deployment.own_calibration
+    named = None if own is None else own.named_for(*sides)
+    fitted = _SOURCE + expected.calibration_version
+    return fitted if named is None else f"{fitted}; on it {named}"
+
+
 def _phases(deployment: Deployment, measures: Measures, expected: Expected) -> list[Explanation]:
-    source = _SOURCE + expected.calibration_version
     found = []
     step = step_operators(deployment, expected)
     host = scalar(expected.step.host_s)
@@ -37,6 +44,7 @@ def _phases(deployment: Deployment, measures: Measures, expected: Expected) -> l
         formula = " + ".join(term.symbol for term in terms)
         if value > scalar(expected.step.total_s):
             formula, terms = f"max({formula}, {_FLOOR})", (*terms, _floor(measures))
+        source = _source(deployment, expected, "decode")
         found.append(
             Explanation("decode.expected_s.mid", "One decode step, expected", formula, terms, value, "s", source)
         )
@@ -58,7 +66,7 @@ def _phases(deployment: Deployment, measures: Measures, expected: Expected) -> l
                 prompt_terms,
                 measures.prefill_s.mid,
                 "s",
-                source,
+                _source(deployment, expected, "prefill"),
             )
         )
     return found
@@ -126,7 +134,10 @@ def _pipelined(deployment: Deployment, expected: Expected) -> Term:
 
 
 def _serving(deployment: Deployment, measures: Measures, expected: Expected) -> list[Explanation]:
-    served, source, n = measures.serving, _SOURCE + expected.calibration_version, deployment.workload.output_tokens
+    served, n = measures.serving, deployment.workload.output_tokens
+    pooled, each = deployment.prefill_pool is not None, deployment.tokens_per_step
+    # The first token waits for prompts alone; for places in a prefill pool it waits while others decode.
+    sides = {"ttft_s": ("prefill", "decode") if pooled else ("prefill",)}
     held, found = measures.memory, []
     tokens = Term("n", "output tokens of one answer", n, "tokens")
     stays = expected.stay
@@ -137,10 +148,10 @@ def _serving(deployment: Deployment, measures: Measures, expected: Expected) -> 
 
     def explain(key: str, label: str, formula: str, terms: tuple[Term, ...], value: float | None, unit: str) -> None:
         if value is not None:
+            source = _source(deployment, expected, *sides.get(key, ("decode", "prefill")))
             found.append(Explanation(f"serving.{key}.mid", label, formula, terms, value, unit, source))
 
     part = 0.0 if not others else wait / (others * marginal) if marginal else 0.0
-    pooled, each = deployment.prefill_pool is not None, deployment.tokens_per_step
     waits = f"{_share(part)} of the prefills of {what}" if not pooled else "for a place in the prefill pool"
     between = f"the rest of the prefills of {what}, spread over {n:,} tokens"
     if pooled:

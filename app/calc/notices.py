@@ -140,11 +140,16 @@ def _expected(deployment: Deployment, measures: Measures) -> list[Notice]:
     expected = measures.expected
     if expected is None:
         return []
-    found = []
+    found, own = [], deployment.own_calibration
+    if own is not None:
+        found.append(Notice("own_calibration", own.notice))
     if not expected.is_seen:
+        beside = "and the intervals are those of accelerators left out of the fit"
+        if own is not None and own.is_whole:
+            beside = "with your calibration on them"
         message = (
             f"{deployment.accelerator.name} under this engine was not measured for the expected values: "
-            "efficiencies of its kind stand in, and the intervals are those of accelerators left out of the fit."
+            f"efficiencies of its kind stand in, {beside}."
         )
         found.append(Notice("not_measured", message))
     if expected.unclaimed is not None:

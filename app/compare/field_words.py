@@ -14,6 +14,7 @@ _KINDS = {field.path: field.kind for field in FIELDS}
 _WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "schema_version": ("Version of the scenario’s form", ""),
+        "calibration.name": ("Calibrated by", ""),
         "model.id": ("Model", ""),
         "model.name": ("Name of your model", ""),
         "model.config": ("Its config.json", ""),
@@ -76,6 +77,7 @@ _WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 _UNSET = {
+    "calibration.name": "published measurements",
     "workload.concurrency": "as many as fit",
     "workload.slo_ttft_s": "no target",
     "workload.slo_tpot_s": "no target",

@@ -111,6 +111,9 @@ def subject(answered: Answer) -> str:
 def _stamp(answered: Answer) -> str:
     expected = answered.evaluation.measures.expected
     fitted = "" if expected is None else f", calibration {expected.calibration_version}"
+    own = answered.evaluation.deployment.own_calibration
+    if own is not None and expected is not None:
+        fitted += f" and «{own.name}»"
     versions = f"formulas {answered.formula_version}, catalog {answered.catalog_version}{fitted}"
     return f"{subject(answered)} · Tokenroof {versions}"
 

@@ -4,12 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.answer import Answer
+from app.calc.notation import significant
 from app.catalog.catalog import Catalog
 from app.pages.engine_words import settings_words
 from app.refusal import ScenarioError
 from app.resolve_engine import resolve_engine
 from app.scenario import Scenario
 from app.scenario_query import BY_NAME, Kind, name_of, query_items, written_bytes
+
+CALIBRATION_NAME, *CALIBRATION_REST = (n for n, field in BY_NAME.items() if field.path.startswith("calibration."))
+"""Fields of a calibration of one's own: its name, and the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,28 @@ class Form:
     def holds_value(self, names: Sequence[str], usual: Sequence[str] = ()) -> bool:
         """True when any of the fields is filled, with more than a zero or what is usual."""
         return any(self.value(name) not in ("", "0", "0.0", *usual) for name in names)
+
+    @property
+    def carries_calibration(self) -> bool:
+        """Whether a calibration of one's own came with the scenario, chosen or set aside."""
+        return any(self.value(name) for name in (CALIBRATION_NAME, *CALIBRATION_REST))
+
+    @property
+    def calibration_fields(self) -> Sequence[tuple[str, str]]:
+        """What it consists of beside its name, which the form sends along unseen."""
+        return [(name, self.value(name)) for name in CALIBRATION_REST]
+
+    @property
+    def calibration_words(self) -> str:
+        """Its name, factors and points, as they stand."""
+        told = []
+        for side in ("decode", "prefill"):
+            factor, points = self.value(f"cal_{side}"), self.value(f"cal_{side}_n")
+            if factor:
+                counted = f" ({points} {'point' if points == '1' else 'points'})" if points else ""
+                told.append(f"{side} × {_rounded(factor)}{counted}")
+        name = self.value(CALIBRATION_NAME)
+        return f"«{name}»: {', '.join(told)}" if name else ", ".join(told)
 
     @property
     def names(self) -> Sequence[str]:
@@ -111,5 +137,16 @@ def refused_form(typed: Sequence[tuple[str, str]], defaults: Scenario, error: Sc
     return Form(values, errors, tuple(general))
 
 
+# Beyond these no factor of a calibration lies.
+_LEAST, _MOST = 0.01, 100.0
 # Fields that hold a document of their own: the key inside it is told with the message.
 _FILES = ("model.config.", "model.quantization.", "model.architecture.")
+
+
+def _rounded(text: str) -> str:
+    """A factor as people read it; what could be none stands as it was typed."""
+    try:
+        factor = float(text)
+    except ValueError:
+        return text
+    return significant(factor, 3) if _LEAST <= factor <= _MOST else text

@@ -168,6 +168,9 @@ def _level(evaluation: Evaluation, estimate: Estimate) -> tuple[str, str]:
     if estimate.mid is None:
         return CEILING
     expected = evaluation.measures.expected
+    own = evaluation.deployment.own_calibration
+    if own is not None and (own.prefill if estimate is evaluation.measures.serving.ttft_s else own.decode) is not None:
+        return "estimate", "expected, by a calibration of your own"
     if expected is not None and not expected.is_seen:
         return "estimate", "expected; this pair was not measured"
     return "estimate", "expected of a server"

@@ -68,8 +68,10 @@ def answer_from(items: Iterable[tuple[str, str]], catalog: Catalog) -> Answer:
 
 
 def _follows(refusal: Refusal) -> bool:
-    """True where a refusal may only come of what was set aside: arithmetic is judged by the weights and the card."""
-    return refusal.path == "precision.compute"
+    """True where a refusal may only come of what was set aside: arithmetic is judged by the weights and the card, and a
+    calibration needs one factor at least.
+    """
+    return refusal.path in ("precision.compute", "calibration")
 
 
 def refuse_unknown(items: Sequence[tuple[str, str]], besides: Sequence[str] = ()) -> None:

@@ -100,6 +100,15 @@ def techniques() -> st.SearchStrategy[Document]:
     )
 
 
+def calibrations() -> st.SearchStrategy[Document]:
+    """A calibration of one's own, of one side or of both."""
+    factor = {"factor": reals(0.05, 20), "points": st.integers(1, 10**6)}
+    ends = {"low": reals(1e-6, 1), "high": reals(1, 100)}
+    side = st.fixed_dictionaries(factor) | st.fixed_dictionaries({**factor, **ends})
+    one = st.sampled_from(["decode", "prefill"]).flatmap(lambda key: st.fixed_dictionaries({"name": NAMES, key: side}))
+    return one | st.fixed_dictionaries({"name": NAMES, "decode": side, "prefill": side})
+
+
 def documents() -> st.SearchStrategy[Document]:
     """A scenario that is right in form and computed, in the whole range of every field."""
     return st.fixed_dictionaries(
@@ -145,6 +154,7 @@ def documents() -> st.SearchStrategy[Document]:
                 slo_ttft_s=st.none() | reals(1e-9, 1e6),
                 slo_tpot_s=st.none() | reals(1e-9, 1e6),
             ),
+            "calibration": st.none() | calibrations(),
             "memory_basis": st.sampled_from(["reported", "marketed"]),
         },
     )
@@ -193,6 +203,7 @@ FULL = {
         "attention": 0,
     },
     "observed": {"kv_tokens": 0, "max_concurrency": 0},
+    "calibration": {"name": 0, "decode": {"factor": 0, "points": 0}, "prefill": 0, "x": 0},
     "memory_basis": 0,
     "unknown": 0,
 }
@@ -204,6 +215,7 @@ PLACES = [
         *(f"techniques.speculative.{name}" for name in ("method", "acceptance_rate", "acceptance_length", "x")),
         *(f"techniques.disaggregation.{name}" for name in ("link", "link_gb_per_s", "tensor", "overlap", "x")),
         *(f"workload.{name}" for name in ("answer_shape", "longest_answer", "shared_prefix_tokens")),
+        *(f"calibration.decode.{name}" for name in ("factor", "points", "low", "high", "x")),
         "hardware.custom.memory_gb",
         "hardware.custom.dense_tflops.bf16",
         "hardware.custom.dense_tflops.bf17",

@@ -119,7 +119,8 @@ def test_a_hostile_query(calculator: TestClient, items: list[tuple[str, str]]) -
 
 def needed(path: str, sent: set[str]) -> bool:
     """Missing fields of a custom part, which nobody sent."""
-    return path.startswith(("hardware.custom.", "model.config", "techniques.speculative.")) and bool(sent)
+    parts = ("hardware.custom.", "model.config", "techniques.speculative.", "calibration.")
+    return path.startswith(parts) and bool(sent)
 
 
 class Fields(HTMLParser):

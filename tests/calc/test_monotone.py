@@ -1,5 +1,6 @@
 """More of anything never makes an answer worse, and twice the speed is half the time."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
@@ -59,7 +60,10 @@ def rates(found: Measures) -> list[float]:
 
 
 def capacities(found: Measures) -> list[float]:
-    return [found.memory.kv_pool_tokens, found.memory.max_concurrency, found.memory.max_context_tokens]
+    """A cache that grows no further has no longest context; the number then is that of the request."""
+    held = found.memory
+    longest = math.inf if held.context_is_endless else held.max_context_tokens
+    return [held.kv_pool_tokens, held.max_concurrency, longest]
 
 
 def rule_times(rule: RuleOfThumb) -> list[float]:

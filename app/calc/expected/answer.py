@@ -125,7 +125,7 @@ def expect(deployment: Deployment, crowd: Crowd, ceilings: Ceilings) -> Expected
     asked = workload.concurrency or running
     refused = _refusal(asked, crowd.capacity)
     unclaimed = _unclaimed(deployment, keys, batch)
-    regimes = _Regimes(deployment, keys, asked, claims=unclaimed is None)
+    regimes, own = _Regimes(deployment, keys, asked, claims=unclaimed is None), deployment.own_calibration
     tpot, ttft = scalar(stays.tpot_s), scalar(stays.ttft_s)
     tpot_floor = max(tpot, served.tpot_s.ceiling)
     residency = scalar(stays.residency_s)
@@ -166,7 +166,7 @@ def expect(deployment: Deployment, crowd: Crowd, ceilings: Ceilings) -> Expected
         causes=_causes(deployment, ceilings.step_of_crowd, step, stays, answered.tpot_s.best_known),
         is_seen=calibration.has_seen(keys),
         refused=refused,
-        unclaimed=unclaimed,
+        unclaimed=unclaimed if own is None else own.withheld(unclaimed),
         decode=regimes.time("tpot", step_ceiling, scalar(step.total_s)),
         prefill=regimes.time("prefill", ceilings.prompt.ceiling_s, prompts.alone_s),
         serving=answered,
@@ -174,7 +174,10 @@ def expect(deployment: Deployment, crowd: Crowd, ceilings: Ceilings) -> Expected
 
 
 class _Regimes:
-    """Which residuals an interval comes from: by metric, stack, and whether one, many or as many as fit are served."""
+    """Which residuals an interval comes from: by metric, stack, and whether one, many or as many as fit are served.
+
+    What a user calibrated comes from the user's own points, whatever else was measured.
+    """
 
     def __init__(self, deployment: Deployment, keys: Keys, asked: int, *, claims: bool) -> None:
         calibration = deployment.calibration
@@ -182,10 +185,13 @@ class _Regimes:
         self._table = calibration.intervals if calibration.has_seen(keys) else calibration.intervals_unseen
         saturated = deployment.workload.concurrency is None
         self._load = "saturated" if saturated else "one" if asked == 1 else "many"
-        self._stack, self._claims = keys.stack, claims
+        self._stack, self._claims, self._own = keys.stack, claims, deployment.own_calibration
 
     def interval(self, metric: str) -> Interval | None:
         """The interval of a metric, most special first; None where none is claimed."""
+        own = None if self._own is None else self._own.of_metric(metric)
+        if own is not None:
+            return _inverse(own.interval) if metric == "throughput" else own.interval
         if not self._claims:
             return None
         for key in (f"{self._stack} {metric} {self._load}", f"{metric} {self._load}", metric):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from app.calc.broadcast import Quantity, maximum, scalar
 from app.calc.deployment import Deployment
 from app.calc.expected.calibration import Calibration, Keys
+from app.calc.expected.own import calibrated
 from app.calc.expected.passes import (
     Chunks,
     PassTime,
@@ -52,8 +53,9 @@ def keys_of(deployment: Deployment) -> Keys:
 
 
 def efficiency_of(deployment: Deployment, calibration: Calibration) -> Efficiency:
-    """The fitted constants that hold for the deployment."""
-    return calibration.efficiency(keys_of(deployment))
+    """The constants that hold for the deployment: the fitted ones, and on them the factors of a user's own."""
+    fitted, own = calibration.efficiency(keys_of(deployment)), deployment.own_calibration
+    return fitted if own is None else calibrated(fitted, own)
 
 
 def step_time(
@@ -88,8 +90,9 @@ def prompt_time(
 ) -> PrefillTime:
     """The prefill of one prompt alone on a replica, and what one more adds while every one of `ranks` has one.
 
-    `lone` are the pieces of the lone prompt, where they have been counted already.
+    `efficiency` is the deployment's; `lone` are the pieces of the lone prompt, where they have been counted already.
     """
+    efficiency = efficiency.in_prefill
     if lone is None:
         lone = pieces(deployment, prefill_operators(deployment, new, cached), new)
     slope = slope_of(deployment, efficiency, new, cached)
@@ -129,7 +132,7 @@ def prompts_of(
     """
     side, cached = deployment.prompt_side, deployment.workload.cached_prompt_tokens
     new = deployment.workload.prompt_tokens - cached
-    efficiency, data = efficiency_of(side, calibration), side.split.data
+    efficiency, data = efficiency_of(side, calibration).in_prefill, side.split.data
     ranks = float(data if deployment.prefill_pool else min(batch, data))
     lone = pieces(side, operators or prefill_operators(side, new, cached), new)
     found = prompt_time(side, efficiency, new, cached, ranks, lone)
