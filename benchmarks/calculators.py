@@ -8,8 +8,8 @@ from app.calc.evaluation import evaluate
 from app.calc.sweep import decode_sweep
 from app.catalog.catalog import load_catalog
 from app.charts.gallery import all_charts
+from app.default_scenario import default_scenario
 from app.document import document
-from app.pages.presets import default_scenario
 from app.resolve import resolve
 from app.scenario import Scenario
 from app.strict_json import dumps

@@ -23,7 +23,7 @@ DATA_FOLDER = Path(__file__).resolve().parent / "data"
 VERSION_DIGITS = 12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Catalog:
     """Models, accelerators and engines by id; `architectures`, `plans` and `devices` are for the calculators."""
 

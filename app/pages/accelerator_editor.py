@@ -11,8 +11,8 @@ from app.calc.accelerator import Accelerator
 from app.calc.dtypes import Dtype
 from app.calc.units import GB, MIB, TERA
 from app.catalog.catalog import Catalog
+from app.default_scenario import DEFAULT_HARDWARE, DEFAULT_MODEL
 from app.pages import form
-from app.pages.presets import DEFAULT_HARDWARE, DEFAULT_MODEL
 from app.refusal import ScenarioError, unknown
 from app.resolve import custom_accelerator
 from app.scenario import Scenario

@@ -10,7 +10,8 @@ from app.catalog.catalog import Catalog
 from app.compare.field_words import label_of
 from app.compare.naming import names
 from app.compare.plans import LETTERS, MOST_PLANS, Comparison
-from app.pages.presets import default_scenario, presets
+from app.default_scenario import default_scenario
+from app.pages.presets import presets
 from app.refusal import Refusal
 from app.scenario import Scenario
 from app.scenario_query import query_items

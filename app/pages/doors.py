@@ -8,9 +8,9 @@ from starlette.responses import Response
 
 from app.answer import answer
 from app.catalog.catalog import Catalog
+from app.default_scenario import default_scenario
 from app.pages.answer_view import BINARY
 from app.pages.doors_view import DoorsView, doors_view
-from app.pages.presets import default_scenario
 from app.refusal import Refusal, ScenarioError
 from app.scenario_query import BY_NAME, unknown_names
 from app.web import urls

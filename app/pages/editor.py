@@ -13,12 +13,12 @@ from starlette.responses import Response
 from app.calc.dtypes import WeightFormat
 from app.calc.parameters import count_parameters
 from app.calc.weight_plan import convention
+from app.default_scenario import DEFAULT_MODEL
 from app.pages.architecture_view import ArchitectureView
 from app.pages.editor_reading import Read, read_form
 from app.pages.editor_start import carried_in, carried_of, start_from, workbench_items
 from app.pages.editor_tree import MOST_FIELDS, Tree, change, leaf, nest, settle
 from app.pages.editor_view import editor_form
-from app.pages.presets import DEFAULT_MODEL
 from app.pages.saving import MAX_QUERY
 from app.resolve_model import DEFAULT_NAME
 from app.scenario_parts import Text

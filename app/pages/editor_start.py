@@ -21,9 +21,9 @@ from app.calc.layers.short_convolution import ShortConvolution
 from app.calc.weight_plan import WeightPlan
 from app.catalog.architecture_document import architecture_document
 from app.catalog.catalog import Catalog
+from app.default_scenario import DEFAULT_HARDWARE, DEFAULT_MODEL
 from app.pages.editor_reading import part_tree, tree_of
 from app.pages.editor_tree import MOST_BLOCKS, MOST_GROUPS, MOST_SIDE_PATHS, Tree
-from app.pages.presets import DEFAULT_HARDWARE, DEFAULT_MODEL
 from app.refusal import ScenarioError, unknown
 from app.resolve_model import DEFAULT_NAME, ResolvedModel, resolve_model
 from app.scenario import Model

@@ -9,6 +9,7 @@ from app.calc.notation import significant
 from app.catalog.accelerators import AcceleratorRecord
 from app.charts.accelerator_roofs import accelerator_roofs
 from app.charts.figure import Chart
+from app.default_scenario import DEFAULT_MODEL
 from app.holding import CONTEXT_TOKENS
 from app.pages.hardware_facts import (
     CONFIDENCE_WORDS,
@@ -19,7 +20,6 @@ from app.pages.hardware_facts import (
     fact_groups,
     fact_text,
 )
-from app.pages.presets import DEFAULT_MODEL
 from app.web import urls
 from app.web.hardware_columns import KIND_LABELS, dtype_at_16_bits, rate_unit, reported_gib, ridge_at_16_bits, ridges
 

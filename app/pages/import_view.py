@@ -11,10 +11,10 @@ from app.calc.dtypes import WeightFormat
 from app.catalog.architecture_document import architecture_document
 from app.catalog.importing.families import FAMILIES
 from app.catalog.importing.provenance import FieldReading, Origin
+from app.default_scenario import DEFAULT_HARDWARE
 from app.model_import import Imported
 from app.pages.architecture_view import ArchitectureView
 from app.pages.editor_start import fits
-from app.pages.presets import DEFAULT_HARDWARE
 from app.pages.saving import MAX_QUERY
 from app.scenario_query import MAX_CONFIG
 from app.web import urls

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from app.answer import Answer
 from app.catalog.catalog import Catalog
+from app.default_scenario import default_scenario
 from app.learn.lesson import CHAT, USUAL_CHAT_TOKENS
 from app.learn.query import with_usual
 from app.pages.form import Form, form_of_answer, refused_form
 from app.pages.form_lists import FormLists, Group
-from app.pages.presets import default_scenario
 from app.refusal import ScenarioError
 from app.resolve import resolve
 from app.scenario import Scenario

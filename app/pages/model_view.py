@@ -10,6 +10,7 @@ from app.catalog.models import Confidence, ModelRecord
 from app.charts.figure import Chart
 from app.charts.multi_head_chart import multi_head_chart
 from app.charts.parameter_chart import parameter_chart
+from app.default_scenario import DEFAULT_HARDWARE
 from app.model_facts import ModelFacts, ModelShelf
 from app.pages.layer_strip import Strip, layer_strip
 from app.pages.layer_table import LayerTable, layer_table
@@ -17,7 +18,6 @@ from app.pages.model_cache import KeptRow, StateRow, kept_rows, state_rows
 from app.pages.model_cards import CardTable, card_table
 from app.pages.model_rows import size_words
 from app.pages.model_sizes import Count, FormatRow, GroupRow, active_rows, format_rows, group_rows, stated_rows
-from app.pages.presets import DEFAULT_HARDWARE
 from app.web import urls
 from app.web.model_columns import BILLION, KIB, KIND_LABELS, kind, released, shipped_format
 

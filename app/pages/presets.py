@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from app.production import production_scenario
 from app.scenario import Scenario
 
-DEFAULT_MODEL, DEFAULT_HARDWARE = "llama-3.1-8b", "h100-sxm-80gb"
-
 
 @dataclass(frozen=True, slots=True)
 class Preset:
@@ -15,11 +13,6 @@ class Preset:
     person: str
     question: str
     scenario: Scenario
-
-
-def default_scenario() -> Scenario:
-    """What the workbench shows before anything is asked."""
-    return Scenario.model_validate({"model": {"id": DEFAULT_MODEL}, "hardware": {"id": DEFAULT_HARDWARE}})
 
 
 def presets() -> tuple[Preset, ...]:

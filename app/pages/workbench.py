@@ -8,10 +8,11 @@ from starlette.responses import Response
 
 from app.answer import answer
 from app.charts.gallery import NAMES, chart_named
+from app.default_scenario import default_scenario
 from app.pages import form
 from app.pages.answer_view import BINARY, AnswerView, answer_view
 from app.pages.export import csv_of, json_of
-from app.pages.presets import default_scenario, presets
+from app.pages.presets import presets
 from app.pages.saving import saving_context
 from app.pages.undo import UNDO, undo_of
 from app.refusal import ScenarioError

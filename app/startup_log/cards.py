@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from app.calc.accelerator import MemoryBasis
 from app.catalog.catalog import Catalog
-from app.probes.match import Candidate, match_accelerator
+from app.known_card import known_accelerator
 
 _MOST_NAMES = 64
 _NAME = r"([A-Za-z0-9][A-Za-z0-9 +._/-]{1,59})"
@@ -30,15 +29,11 @@ _TAKEN_AT_START = 0.03
 
 def find_card(text: str, total_bytes: float | None, catalog: Catalog) -> str | None:
     """The catalog id of the card that the lines name; None where they name none, two, or one it does not have."""
-    candidates = [
-        Candidate(record.id, record.name, record.vendor, catalog.devices[record.id].memory_bytes(MemoryBasis.REPORTED))
-        for record in catalog.accelerators.values()
-    ]
     found = set()
     for name in dict.fromkeys(_names(text)):
-        matched = match_accelerator(name, total_bytes, candidates) or match_accelerator(name, None, candidates)
+        matched = known_accelerator(name, total_bytes, catalog) or known_accelerator(name, None, catalog)
         if matched:
-            found.add(matched.id)
+            found.add(matched)
     return found.pop() if len(found) == 1 else None
 
 
