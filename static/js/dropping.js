@@ -2,7 +2,8 @@
 const MOST_BYTES = 262144;
 const isQuantization = (file) => file.name.toLowerCase().includes("quant");
 
-async function put(file, area) {
+// `after` appends: a form that takes many files holds one after the other.
+async function put(file, area, after = false) {
   const name = area.name;
   const message = document.getElementById(`msg-${name}`);
   if (file.size > Number(area.form.dataset.most ?? MOST_BYTES)) {
@@ -10,7 +11,8 @@ async function put(file, area) {
     return false;
   }
   message.textContent = "";
-  area.value = await file.text();
+  const text = await file.text();
+  area.value = after ? `${area.value.replace(/\n?$/, "\n")}${text}` : text;
   area.closest("details")?.setAttribute("open", "");
   return true;
 }
@@ -49,7 +51,8 @@ export function setUpDropping(root) {
       form.classList.remove("over");
       const filled = [];
       for (const file of event.dataTransfer.files) {
-        filled.push(await put(file, form.elements[fieldOf(form, file)]));
+        const after = "many" in form.dataset && filled.length > 0;
+        filled.push(await put(file, form.elements[fieldOf(form, file)], after));
       }
       submit(form, filled.every(Boolean));
     });

@@ -1,0 +1,1 @@
+"""Results of benchmark tools: read, laid over the prediction, and fitted to."""

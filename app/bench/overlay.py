@@ -1,0 +1,229 @@
+"""Each run beside what is predicted for its load: ceiling, interval, expected, measured, all in the unit measured."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import ValidationError
+
+from app.bench.loads import Load, NoLoadError, load_of
+from app.bench.points import BarePass, BenchPoint
+from app.calc.deployment import Deployment
+from app.calc.measure import Measures, measure
+from app.calc.serving import Estimate
+from app.catalog.catalog import Catalog
+from app.refusal import ScenarioError
+from app.resolve import resolve
+from app.scenario import Scenario, Workload
+
+ROUNDING = 1e-3
+"""A measurement beats its ceiling where it is better by more than a tool rounds."""
+
+
+class Figure(StrEnum):
+    """What is compared; seconds, or tokens a second of the whole deployment."""
+
+    TTFT = "ttft_s"
+    TPOT = "tpot_s"
+    LATENCY = "latency_s"
+    OUTPUT = "output_tokens_per_s"
+    TOTAL = "total_tokens_per_s"
+    PROMPT = "prompt_tokens_per_s"
+    GENERATED = "generated_tokens_per_s"
+    BOTH = "prompt_and_generated_tokens_per_s"
+
+    @property
+    def is_time(self) -> bool:
+        """Whether less is faster."""
+        return self in (Figure.TTFT, Figure.TPOT, Figure.LATENCY)
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """One figure of a run beside its prediction, in the unit of the figure."""
+
+    figure: Figure
+    measured: float
+    predicted: Estimate
+
+    @property
+    def ratio(self) -> float | None:
+        """Measured ÷ expected; None where nothing is expected."""
+        return None if self.predicted.mid is None else self.measured / self.predicted.mid
+
+    @property
+    def speed(self) -> float | None:
+        """How many times as fast as expected: above 1 faster, for a time as for a rate."""
+        ratio = self.ratio
+        return 1 / ratio if ratio and self.figure.is_time else ratio
+
+    @property
+    def is_inside(self) -> bool | None:
+        """Whether it lies in the interval, ends included; None where none is claimed."""
+        low, high = self.predicted.low, self.predicted.high
+        return None if low is None or high is None else low <= self.measured <= high
+
+    @property
+    def beats_ceiling(self) -> bool:
+        """Whether it is better than can be: then the hardware, the precision or the load is not what was chosen."""
+        ceiling = self.predicted.ceiling
+        if self.figure.is_time:
+            return self.measured < ceiling * (1 - ROUNDING)
+        return self.measured > ceiling * (1 + ROUNDING)
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A run, its number in the file, the load it stands for, the scenario of that load, and each figure."""
+
+    number: int
+    point: BenchPoint
+    load: Load
+    scenario: Scenario
+    figures: tuple[Beside, ...]
+
+    def of(self, figure: Figure) -> Beside | None:
+        """One figure, where the run has it."""
+        return next((beside for beside in self.figures if beside.figure is figure), None)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A run that is compared with nothing, and why."""
+
+    number: int
+    point: BenchPoint
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """All runs of a file, those that can be compared and those that cannot."""
+
+    laid: tuple[Laid, ...]
+    left_out: tuple[LeftOut, ...]
+
+    @property
+    def suspicious(self) -> int:
+        """How many figures are better than can be."""
+        return sum(beside.beats_ceiling for laid in self.laid for beside in laid.figures)
+
+
+def overlay(base: Scenario, points: Sequence[BenchPoint], catalog: Catalog) -> Overlay:
+    """Each of `points` beside the prediction for `base` under the load of the point.
+
+    Raises:
+        ScenarioError: `base` itself names something unknown, or something that is not computed.
+    """
+    resolve(base, catalog)
+    laid: list[Laid] = []
+    left_out: list[LeftOut] = []
+    for number, point in enumerate(points, start=1):
+        try:
+            laid.append(_laid(number, point, base, catalog))
+        except NoLoadError as error:
+            left_out.append(LeftOut(number, point, f"{error}."))
+    return Overlay(tuple(laid), tuple(left_out))
+
+
+def loaded(base: Scenario, load: Load) -> Scenario:
+    """`base` under another load; its targets and what its prompts share stay.
+
+    Raises:
+        NoLoadError: no scenario has such a load.
+    """
+    asked = base.workload.model_dump() | {
+        "prompt_tokens": load.prompt_tokens,
+        "output_tokens": load.output_tokens,
+        "concurrency": load.concurrency,
+        "longest_answer": None,
+        "answer_shape": "fixed",
+        "shared_prefix_tokens": min(base.workload.shared_prefix_tokens, load.prompt_tokens),
+    }
+    if load.cached_tokens is not None:
+        asked |= {"prefix_hit_rate": load.cached_tokens / load.prompt_tokens, "shared_prefix_tokens": 0}
+    try:
+        return base.model_copy(update={"workload": Workload.model_validate(asked)})
+    except ValidationError as error:
+        raise NoLoadError("its lengths or its concurrency are beyond what a scenario can have") from error
+
+
+def measured(deployment: Deployment) -> Measures:
+    """The measures of a deployment under the load of a run.
+
+    Raises:
+        NoLoadError: requests are too long for the model or the engine, or do not find room.
+    """
+    total, most = deployment.workload.total_tokens, deployment.max_model_len
+    if total > most:
+        raise NoLoadError(f"its requests are {total:,} tokens long; the model or the engine takes at most {most:,}")
+    found = measure(deployment)
+    if found.memory.max_concurrency < 1:
+        raise NoLoadError(f"not one request of {total:,} tokens finds room beside the weights")
+    return found
+
+
+def times_of(point: BenchPoint) -> dict[Figure, float]:
+    """What a run measured, by figure. Of a time among requests the median is told, of a latency the mean."""
+    if point.bare is not None:
+        return {_bare_figure(point.bare): point.bare.tokens_per_s}
+    told = {
+        Figure.TTFT: point.ttft.typical_s,
+        Figure.TPOT: point.tpot.typical_s or point.itl.average_s,
+        Figure.LATENCY: point.latency.average_s,
+        Figure.OUTPUT: point.output_tokens_per_s,
+        Figure.TOTAL: point.total_tokens_per_s,
+    }
+    if point.output_tokens is not None and round(point.output_tokens) <= 1:
+        told.pop(Figure.TPOT)  # no token comes after the first
+    return {figure: value for figure, value in told.items() if value is not None}
+
+
+def estimates(measures: Measures, point: BenchPoint) -> Mapping[Figure, Estimate]:
+    """What is predicted of each figure that a run can have."""
+    if point.bare is not None:
+        return {_bare_figure(point.bare): _bare(measures, point.bare)}
+    served = measures.serving
+    return {
+        Figure.TTFT: served.ttft_s,
+        Figure.TPOT: served.tpot_s,
+        Figure.LATENCY: served.total_latency_s,
+        Figure.OUTPUT: served.output_tokens_per_s,
+        Figure.TOTAL: served.total_tokens_per_s,
+    }
+
+
+def _laid(number: int, point: BenchPoint, base: Scenario, catalog: Catalog) -> Laid:
+    load = load_of(point)
+    scenario = loaded(base, load)
+    try:
+        deployment = resolve(scenario, catalog).deployment
+    except ScenarioError as error:
+        raise NoLoadError(f"it is refused: {error.refusals[0].message.rstrip('.')}") from error
+    predicted = estimates(measured(deployment), point)
+    figures = tuple(Beside(figure, value, predicted[figure]) for figure, value in times_of(point).items())
+    if not figures:
+        raise NoLoadError("it tells no time and no rate")
+    return Laid(number, point, load, scenario, figures)
+
+
+def _bare_figure(bare: BarePass) -> Figure:
+    if bare.prompt_tokens and bare.generated_tokens:
+        return Figure.BOTH
+    return Figure.PROMPT if bare.prompt_tokens else Figure.GENERATED
+
+
+def _bare(measures: Measures, bare: BarePass) -> Estimate:
+    """The rate of a bare pass: its tokens over its prompt and its steps."""
+    prompt, steps = measures.prefill_s, measures.decode_s
+    prompts, generated = (1 if bare.prompt_tokens else 0), bare.generated_tokens
+
+    def rate(prompt_s: float | None, step_s: float | None) -> float | None:
+        if prompt_s is None or step_s is None:
+            return None
+        return (bare.prompt_tokens + generated) / (prompts * prompt_s + generated * step_s)
+
+    ceiling = rate(prompt.ceiling, steps.ceiling)
+    assert ceiling is not None  # noqa: S101  # a ceiling is always told
+    low, mid, high = rate(prompt.high, steps.high), rate(prompt.mid, steps.mid), rate(prompt.low, steps.low)
+    return Estimate(ceiling, low, mid, high)

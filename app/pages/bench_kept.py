@@ -1,0 +1,115 @@
+"""Calibrations that people keep: saved under a name, shown to who has the link, revoked by who has the token."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.responses import RedirectResponse, Response
+
+from app.bench.keeping import contents_of, kept
+from app.pages.saved import COOKIE, PRIVATE, SEE_OTHER, SHOWN_ONCE_S
+from app.pages.saving import query_of, text_of
+from app.refusal import ScenarioError
+from app.web import urls
+from app.web.links import ShareTexts, expiry, living, store_problems
+from app.web.problem import invalid, refusals_of
+from app.web.query import scenario_from
+from app.web.services import services_of
+from app.web.templating import Templates
+
+NOT_FOUND = "There is no calibration at this address."
+router = APIRouter(include_in_schema=False)
+Slug = Annotated[str, Path()]
+
+
+@router.post("/calibrations")
+async def keep(request: Request) -> Response:
+    """Keep the calibration that the posted query carries; then show it, with the edit token, once."""
+    services = services_of(request)
+    async with request.form() as form:
+        texts, items = _texts(form), query_of(form)
+    try:
+        scenario = scenario_from(items)
+        contents = await run_in_threadpool(
+            contents_of, scenario, services.catalog, texts.title, expiry(texts.expires_in_days, services.settings)
+        )
+    except ScenarioError as error:
+        raise invalid(refusals_of(error)) from error
+    with store_problems(NOT_FOUND):
+        made = await run_in_threadpool(services.calibrations.create, contents)
+    address = urls.calibration(made.slug)
+    # The token travels in a cookie of this one page, which the page takes back: never in an address.
+    response = RedirectResponse(address, SEE_OTHER, PRIVATE)
+    response.set_cookie(
+        COOKIE,
+        made.edit_token,
+        max_age=SHOWN_ONCE_S,
+        path=address,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return response
+
+
+@router.get("/calibrations/{slug}")
+async def show(slug: Slug, request: Request) -> Response:
+    """The calibration, and the way into the workbench with it."""
+    services = services_of(request)
+    saved = await run_in_threadpool(living, services.calibrations, slug, NOT_FOUND)
+    seen = await run_in_threadpool(kept, saved.document, services.catalog)
+    edit_token = request.cookies.get(COOKIE)
+    context: dict[str, Any] = {
+        "slug": slug,
+        "saved": saved,
+        "calibration": seen.scenario.calibration if seen.scenario else None,
+        "items": urls.scenario_items(seen.scenario) if seen.scenario else (),
+        "stack": _stack(seen.scenario.document()) if seen.scenario else "",
+        "address": urls.absolute(request, services.settings, urls.calibration(slug)),
+        "edit_token": edit_token,
+        "twin": urls.calibration_api(slug),
+    }
+    response = _templates(request).page("bench_kept", context, headers=PRIVATE)
+    if edit_token:
+        response.delete_cookie(COOKIE, path=urls.calibration(slug))
+    return response
+
+
+@router.post("/calibrations/{slug}/revoke")
+async def revoke(slug: Slug, request: Request) -> Response:
+    """Revoke the link: what it showed is wiped, and its address answers as if it had never been."""
+    services = services_of(request)
+    async with request.form() as form:
+        token = text_of(form, "edit_token").strip()
+    with store_problems(NOT_FOUND):
+        await run_in_threadpool(services.calibrations.revoke, slug, token)
+    return _templates(request).page("revoked", {}, headers=PRIVATE)
+
+
+def _texts(form: FormData) -> ShareTexts:
+    """Title and expiry of a posted form.
+
+    Raises:
+        ProblemError: 422, each message at its field.
+    """
+    days = text_of(form, "expires_in_days").strip()
+    whole = int(days) if days.isascii() and days.isdigit() and len(days) < 6 else None
+    try:
+        return ShareTexts.model_validate({"title": text_of(form, "title"), "expires_in_days": whole if days else None})
+    except ValidationError as error:
+        raise invalid(refusals_of(error)) from error
+
+
+def _stack(scenario: dict[str, Any]) -> str:
+    """What it was fitted for, in a line of ids."""
+    model, hardware, engine = scenario["model"], scenario["hardware"], scenario["engine"]
+    card = hardware["id"] or (hardware["custom"] or {}).get("name", "")
+    release = f" {engine['version']}" if engine["version"] else ""
+    return f"{model['id'] or model['name'] or 'a model of one’s own'} on {card}, {engine['id']}{release}"
+
+
+def _templates(request: Request) -> Templates:
+    templates: Templates = request.app.state.templates
+    return templates
