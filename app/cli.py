@@ -1,4 +1,7 @@
-"""The command line: serve · migrate · assets · evaluate · backup. Imports are late, so that each verb starts fast."""
+"""The command line: serve · migrate · assets · evaluate · measure · backup.
+
+Imports are late, so that each verb starts fast.
+"""
 
 import argparse
 import logging
@@ -17,7 +20,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit status. A refusal is a line on the error stream."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    run = {"serve": _serve, "migrate": _migrate, "assets": _assets, "evaluate": _evaluate, "backup": _backup}
+    run = {
+        "serve": _serve,
+        "migrate": _migrate,
+        "assets": _assets,
+        "evaluate": _evaluate,
+        "measure": _measure,
+        "backup": _backup,
+    }
     try:
         settings = Settings()
     except ValidationError as error:
@@ -34,6 +44,10 @@ def _parser() -> argparse.ArgumentParser:
     assets.add_argument("--dev", action="store_true", help="fetch what the browser tests need, too")
     evaluate = verbs.add_parser("evaluate", help="print the evaluation of a scenario")
     evaluate.add_argument("scenario", nargs="?", default="-", help="a JSON file; - is the standard input")
+    measure = verbs.add_parser("measure", help="measure what this machine's card reaches: a minute of full load")
+    measure.add_argument("--device", type=int, default=0, help="the card's number, as the driver counts them")
+    measure.add_argument("--seconds", type=float, default=60.0, help="time for what is timed")
+    measure.add_argument("--json", action="store_true", help="print all of it as JSON")
     backup = verbs.add_parser("backup", help="copy the database while it is in use")
     backup.add_argument("--folder", type=Path, default=None, help="default: backups beside the database")
     backup.add_argument("--keep", type=int, default=10, help="how many copies to keep")
@@ -44,10 +58,12 @@ def _serve(_: argparse.Namespace, settings: Settings) -> int:
     import uvicorn
 
     from app.web.assets import Assets, AssetsMissingError
+    from app.web.server_targets import ServerTargetError, server_targets
 
     try:
         Assets(settings.assets_dir)
-    except AssetsMissingError as error:
+        server_targets(settings)
+    except (AssetsMissingError, ServerTargetError) as error:
         return _refuse(str(error))
     uvicorn.run(
         "app.main:create_app_from_environment",
@@ -107,6 +123,20 @@ def _evaluate(options: argparse.Namespace, _: Settings) -> int:
         return _refuse("\n".join(f"{refusal.path}: {refusal.message}" for refusal in refusals_of(error)))
     print(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False))
     return 0
+
+
+def _measure(options: argparse.Namespace, settings: Settings) -> int:
+    from app.catalog.catalog import load_catalog
+    from app.microbench.command import run_measurement
+    from app.microbench.measure import Rig
+    from app.microbench.store import RoofStore
+    from app.probes.amd import AmdProbe
+    from app.probes.nvidia import NvidiaProbe
+    from app.probes.sampler import Sampler
+
+    sampler = Sampler([NvidiaProbe(), AmdProbe()])
+    rig = Rig(readings=sampler.latest, store=RoofStore(settings.data_dir))
+    return run_measurement(rig, load_catalog(), options.device, options.seconds, as_json=options.json)
 
 
 def _backup(options: argparse.Namespace, settings: Settings) -> int:
