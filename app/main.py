@@ -12,27 +12,39 @@ from starlette.middleware.gzip import GZipMiddleware
 from app.api.openapi import install_openapi
 from app.api.router import api_router
 from app.catalog.catalog import load_catalog
+from app.microbench.measure import Rig
+from app.microbench.service import Bench
+from app.microbench.store import RoofStore
 from app.model_facts import ModelShelf
 from app.pages.editor_start import samples_of
 from app.pages.form_lists import form_lists
+from app.pages.live_feed import LiveFeed
 from app.pages.router import pages_router
+from app.probes.amd import AmdProbe
+from app.probes.host import HostProbe
 from app.probes.nvidia import NvidiaProbe
+from app.probes.protocol import Probe
 from app.probes.sampler import Sampler
+from app.recording.recorder import Recorder
 from app.settings import Settings
 from app.store.configurations import Configurations
 from app.store.engine import create_store_engine
 from app.store.errors import StoreError
 from app.store.schema import migrate
+from app.store.shared import SharedDocuments
 from app.validation.sheet import ValidationSheet
 from app.web.assets import MOUNT_PATH, AssetFiles, Assets
 from app.web.body_limit import BodyLimit
 from app.web.errors import ErrorPages
 from app.web.head import HeadAsGet
 from app.web.hub import Hub
+from app.web.live_boards import LiveBoards
 from app.web.request_log import RequestLog
 from app.web.security import Doorkeeper, SecurityHeaders
+from app.web.server_targets import server_probes
 from app.web.services import Services
 from app.web.templating import Templates
+from app.web.typed_servers import TypedServers
 from app.web.urls import API
 
 logger = logging.getLogger("tokenroof")
@@ -57,7 +69,13 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if services.recorder is not None:
+            services.recorder.open()
         yield
+        if services.recorder is not None:
+            await services.recorder.aclose()
+        await services.bench.aclose()
+        await services.typed.aclose()
         await services.sampler.aclose()
         await services.hub.aclose()
         if services.engine is not None:
@@ -81,7 +99,15 @@ def create_app(settings: Settings) -> FastAPI:
                 refuse=errors.answer,
                 most_bytes=settings.max_body_bytes,
                 by_path=dict.fromkeys(
-                    (f"{API}/evaluate/batch", f"{API}/import", "/import", f"{API}/paste", "/paste"),
+                    (
+                        f"{API}/evaluate/batch",
+                        f"{API}/import",
+                        "/import",
+                        f"{API}/paste",
+                        "/paste",
+                        f"{API}/benchmarks",
+                        "/benchmarks",
+                    ),
                     settings.max_batch_body_bytes,
                 ),
             ),
@@ -89,6 +115,8 @@ def create_app(settings: Settings) -> FastAPI:
         ],
     )
     app.state.services, app.state.templates = services, templates
+    app.state.live_boards = LiveBoards(services.sampler, services.typed, services.catalog)
+    app.state.live_feed = LiveFeed(app.state.live_boards, services, templates)
     app.state.form_lists = form_lists(services.catalog)
     app.state.editor_samples = samples_of(services.catalog)
     errors.install(app)
@@ -111,11 +139,26 @@ def _services(settings: Settings) -> Services:
         migrate(settings.database_path)
         engine = create_store_engine(settings.database_path)
         # An expired or revoked link is remembered for a while, so that it can answer "gone", and then forgotten.
-        Configurations(engine).purge(datetime.now(UTC) - KEPT_AFTER_END)
+        before = datetime.now(UTC) - KEPT_AFTER_END
+        Configurations(engine).purge(before)
+        SharedDocuments(engine, "snapshot").purge(before)
+        SharedDocuments(engine, "calibration").purge(before)
     except StoreError as error:
         fault = str(error)
         logger.error("saved links are off: %s", fault)
-    sampler = Sampler([NvidiaProbe()], interval_s=settings.probe_interval_s, max_viewers=settings.probe_max_streams)
+    probes: list[Probe] = [NvidiaProbe(), AmdProbe(), *server_probes(settings), HostProbe()]
+    sampler = Sampler(probes, interval_s=settings.probe_interval_s, max_viewers=settings.probe_max_streams)
     catalog = load_catalog()
-    shelf, validation = ModelShelf(catalog), ValidationSheet(catalog)
-    return Services(settings, catalog, sampler, engine, Hub(settings), shelf, validation, fault)
+    return Services(
+        settings=settings,
+        catalog=catalog,
+        sampler=sampler,
+        engine=engine,
+        hub=Hub(settings),
+        shelf=ModelShelf(catalog),
+        validation=ValidationSheet(catalog),
+        typed=TypedServers(settings),
+        bench=Bench(Rig(readings=sampler.latest, store=RoofStore(settings.data_dir))),
+        recorder=None if engine is None else Recorder(sampler, engine, settings),
+        store_fault=fault,
+    )

@@ -1,16 +1,10 @@
 """Fixtures for tests that need the application: an app of one's own, a client, a running server."""
 
-import os
-import socket
 import sqlite3
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import httpx2
 import hypothesis
 import pytest
 from fastapi import FastAPI
@@ -22,8 +16,8 @@ from app.settings import ROOT, Settings
 from app.store.engine import create_store_engine
 from app.store.lock import exclusive
 from app.web.asset_build import build_assets
+from tests.running import running
 
-START_TIMEOUT_S = 30
 BUILD_TIMEOUT_S = 300
 
 # The same examples in every run, and no clock: what fails, fails for everyone and not only on a busy machine.
@@ -55,8 +49,9 @@ def reader(shared_app: FastAPI) -> Iterator[TestClient]:
         yield started
         assert not started.cookies, "a test left a cookie with the shared client"
     with closing(sqlite3.connect(shared_app.state.services.settings.database_path)) as connection:
-        saved = connection.execute("SELECT count(*) FROM configurations").fetchone()
-    assert saved == (0,), "a test saved a link in the shared app"
+        for table in ("configurations", "shared_documents", "live_samples"):
+            saved = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+            assert saved == (0,), f"a test left a row in {table} of the shared app"
 
 
 @pytest.fixture
@@ -95,33 +90,6 @@ def client(app: FastAPI) -> Iterator[TestClient]:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, assets_dir: Path) -> Iterator[str]:
-    """The address of a server in a process of its own, as `make serve` starts it."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = os.environ | {
-        "TOKENROOF_PORT": str(port),
-        "TOKENROOF_DATA_DIR": str(tmp_path_factory.mktemp("server")),
-        "TOKENROOF_ASSETS_DIR": str(assets_dir),
-    }
-    process = subprocess.Popen([sys.executable, "-m", "app.cli", "serve"], cwd=ROOT, env=environment)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        _wait_for(address, process)
-        yield address
-    finally:
-        process.terminate()
-        process.wait(timeout=START_TIMEOUT_S)
-
-
-def _wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise RuntimeError(f"The server stopped with status {process.returncode}.")
-        try:
-            if httpx2.get(f"{address}/healthz").status_code == 200:
-                return
-        except httpx2.TransportError:
-            time.sleep(0.1)
-    raise TimeoutError("The server did not answer.")
+    """The address of a server in a process of its own."""
+    with running(tmp_path_factory.mktemp("server"), assets_dir) as found:
+        yield found.address

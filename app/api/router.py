@@ -3,6 +3,8 @@
 from fastapi import APIRouter
 
 from app.api import (
+    bench,
+    bench_calibrations,
     catalog,
     compare,
     configurations,
@@ -15,6 +17,9 @@ from app.api import (
     models,
     pasting,
     probes,
+    recording,
+    roofs,
+    snapshots,
     sweep,
     validation,
 )
@@ -28,12 +33,17 @@ MODULES = (
     sweep,
     importing,
     pasting,
+    bench,
+    bench_calibrations,
     models,
     hardware,
     catalog,
     validation,
     configurations,
     probes,
+    recording,
+    roofs,
+    snapshots,
 )
 
 

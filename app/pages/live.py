@@ -1,43 +1,114 @@
-"""This machine's cards: a page, and the same part of it as a stream."""
+"""This machine beside its prediction: a page, and its moving part as a stream."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import APIRouter, Request
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import ServerSentEvent
 from starlette.responses import Response
 
-from app.pages.live_view import source_views
-from app.probes.card import ProbeSnapshot
-from app.web.live import refuse_crowd, snapshots
-from app.web.services import Services, services_of
+from app.default_scenario import default_scenario
+from app.live_view.roofs import roofs_views
+from app.pages.form import Form, form_of, refused_form
+from app.pages.live_feed import LiveFeed
+from app.pages.saving import saving_context
+from app.refusal import ScenarioError
+from app.scenario import Scenario
+from app.scenario_query import BY_NAME, unknown_names
+from app.web import urls
+from app.web.live import event_stream, live_round, refuse_crowd, watching_of
+from app.web.live_boards import LiveBoards, asked_of
+from app.web.measuring import may_measure
+from app.web.query import items_of
+from app.web.services import services_of
 from app.web.templating import Templates
-from app.web.urls import API
 
+CHOSEN = ("model", "hw", "engine", "tp", "w")
+"""What the page's own form asks for; the rest of a scenario travels along unseen."""
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/live")
 async def live(request: Request) -> Response:
-    """What the cards of this machine say now; the stream then keeps it fresh."""
+    """What this machine says now, beside what is predicted; the stream then keeps it fresh."""
+    refused: ScenarioError | None = None
+    items: urls.Items = ()
+    try:
+        items = items_of(request.query_params)
+        asked_of(items, services_of(request).catalog)
+    except ScenarioError as error:
+        refused = error
+    return await render(request, items, 422 if refused else 200, refused)
+
+
+async def render(
+    request: Request,
+    items: urls.Items,
+    status: int = 200,
+    refused: ScenarioError | None = None,
+    *,
+    address: str = "",
+    address_error: str = "",
+) -> Response:
+    """The page for the question that `items` are, with what was typed for a server and what is wrong with it."""
     services = services_of(request)
-    context = _context(services, await services.sampler.latest())
-    templates: Templates = request.app.state.templates
-    return templates.page("live", context | {"twin": f"{API}/probes"}, headers={"Cache-Control": "no-store"})
+    watching = watching_of(request)
+    latest = await live_round(services, watching)
+    view = feed_of(request).view(latest, items)
+    shown = boards_of(request).of(latest, items).scenario
+    context: dict[str, Any] = {
+        "view": view,
+        "form": _form(items, refused, shown),
+        "lists": request.app.state.form_lists,
+        "carried": [(name, value) for name, value in items if name in BY_NAME and name not in CHOSEN],
+        "is_asked": bool(items) and refused is None,
+        "query": urls.query_string(items),
+        "ignored": unknown_names((name for name, _ in items)),
+        "stream": urls.live_stream(items),
+        "interval_s": services.settings.probe_interval_s,
+        "known": len(services.catalog.accelerators),
+        "servers_are_set": bool(services.settings.servers),
+        "typed": services.settings.typed_servers,
+        "watching": watching.address,
+        "address": address,
+        "address_error": address_error,
+        "roofs": roofs_views(services.bench.roofs(), services.catalog),
+        "may_measure": may_measure(request, services),
+        "measuring": services.bench.state(),
+        "twin": urls.probes_api(items),
+        **saving_context(services.settings),
+    }
+    return templates_of(request).page("live", context, status, {"Cache-Control": "no-store"})
 
 
 @router.get("/live/stream")
 async def stream(request: Request) -> Response:
-    """The readings of the page as server-sent fragments, one each interval."""
-    services, templates = services_of(request), request.app.state.templates
+    """The moving part of the page as server-sent fragments, one each interval."""
+    services, feed = services_of(request), feed_of(request)
     refuse_crowd(services)
-
-    async def events() -> AsyncIterator[ServerSentEvent]:
-        async for latest in snapshots(services):
-            yield ServerSentEvent(data=templates.partial_html("cards", _context(services, latest)))
-
-    return EventSourceResponse(events())
+    items = tuple(request.query_params.multi_items())
+    return event_stream(services, watching_of(request), lambda latest: ServerSentEvent(data=feed.html(latest, items)))
 
 
-def _context(services: Services, latest: tuple[ProbeSnapshot, ...]) -> dict[str, Any]:
-    return {"sources": source_views(latest, services.catalog), "known": len(services.catalog.accelerators)}
+def _form(items: urls.Items, refused: ScenarioError | None, shown: Scenario | None) -> Form:
+    """The form with what the prediction is of; empty where there is none: the machine does not tell enough."""
+    if refused is not None:
+        return refused_form(items, default_scenario(), refused)
+    return Form({}, {}, ()) if shown is None else form_of(shown)
+
+
+def boards_of(request: Request) -> LiveBoards:
+    """The boards of the app that answers `request`."""
+    boards: LiveBoards = request.app.state.live_boards
+    return boards
+
+
+def feed_of(request: Request) -> LiveFeed:
+    """The feed of the app that answers `request`."""
+    feed: LiveFeed = request.app.state.live_feed
+    return feed
+
+
+def templates_of(request: Request) -> Templates:
+    """The templates of the app that answers `request`."""
+    templates: Templates = request.app.state.templates
+    return templates

@@ -67,13 +67,23 @@ def answer_of(form: FormData, catalog: Catalog) -> Answer:
     Raises:
         ProblemError: 422, each message at its field.
     """
+    items = query_of(form)
+    try:
+        return answer_from(items, catalog)
+    except ScenarioError as error:
+        raise invalid(refusals_of(error)) from error
+
+
+def query_of(form: FormData) -> list[tuple[str, str]]:
+    """The items of the query string that the form carries.
+
+    Raises:
+        ProblemError: 422, it is too long, or none.
+    """
     query = text_of(form, "query")
     if len(query) > MAX_QUERY:
         raise invalid([Refusal("query", "is too long.")])
     try:
-        items = parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_ITEMS)
-        return answer_from(items, catalog)
-    except ScenarioError as error:
-        raise invalid(refusals_of(error)) from error
+        return parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_ITEMS)
     except ValueError as error:  # too many fields
         raise invalid([Refusal("query", "is no query string that is read here.")]) from error

@@ -7,13 +7,18 @@ from fastapi import Depends, Request
 from sqlalchemy import Engine
 
 from app.catalog.catalog import Catalog
+from app.microbench.service import Bench
 from app.model_facts import ModelShelf
 from app.probes.sampler import Sampler
+from app.recording.recorder import Recorder
 from app.settings import Settings
 from app.store.configurations import Configurations
+from app.store.samples import Samples
+from app.store.shared import SharedDocuments
 from app.validation.sheet import ValidationSheet
 from app.web.hub import Hub
 from app.web.problem import ProblemError
+from app.web.typed_servers import TypedServers
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,9 @@ class Services:
     hub: Hub
     shelf: ModelShelf
     validation: ValidationSheet
+    typed: TypedServers
+    bench: Bench
+    recorder: Recorder | None = None
     store_fault: str | None = None
 
     @property
@@ -36,9 +44,40 @@ class Services:
         Raises:
             ProblemError: 503, the product runs as a calculator alone.
         """
+        return Configurations(self._sound)
+
+    @property
+    def snapshots(self) -> SharedDocuments:
+        """The saved snapshots of live readings.
+
+        Raises:
+            ProblemError: 503, the product runs as a calculator alone.
+        """
+        return SharedDocuments(self._sound, "snapshot")
+
+    @property
+    def calibrations(self) -> SharedDocuments:
+        """The calibrations that people keep.
+
+        Raises:
+            ProblemError: 503, the product runs as a calculator alone.
+        """
+        return SharedDocuments(self._sound, "calibration")
+
+    @property
+    def samples(self) -> Samples:
+        """The recorded readings.
+
+        Raises:
+            ProblemError: 503, the product runs as a calculator alone.
+        """
+        return Samples(self._sound)
+
+    @property
+    def _sound(self) -> Engine:
         if self.engine is None:
             raise ProblemError(503, "Saved links are not available: the database needs its operator.")
-        return Configurations(self.engine)
+        return self.engine
 
 
 def services_of(request: Request) -> Services:

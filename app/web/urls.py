@@ -19,6 +19,7 @@ NAVIGATION = (
     ("/hardware", "Hardware"),
     ("/validation", "Validation"),
     ("/paste", "Paste"),
+    ("/benchmarks", "Benchmarks"),
     ("/live", "Live"),
     ("/docs", "API"),
 )
@@ -166,6 +167,61 @@ def compare_data(chart: str, extension: str, address: str) -> str:
 def production() -> str:
     """A deployment in production, as published, beside its prediction."""
     return "/production"
+
+
+def benchmarks(items: Items = ()) -> str:
+    """The page that takes results of a benchmark, for the scenario of the items."""
+    return f"/benchmarks?{query_string(items)}" if items else "/benchmarks"
+
+
+def calibration(slug: str) -> str:
+    """A calibration that was kept."""
+    return f"/calibrations/{slug}"
+
+
+def calibration_api(slug: str) -> str:
+    """Its JSON twin."""
+    return f"{API}/calibrations/{slug}"
+
+
+def live(items: Items = ()) -> str:
+    """The running machine beside the prediction of the items; with none, of what the machine itself amounts to."""
+    return f"/live?{query_string(items)}" if items else "/live"
+
+
+def live_stream(items: Items = ()) -> str:
+    """The moving part of that page, as a stream."""
+    return f"/live/stream?{query_string(items)}" if items else "/live/stream"
+
+
+def snapshot(slug: str) -> str:
+    """A saved snapshot of the live readings."""
+    return f"/live/s/{slug}"
+
+
+def snapshot_api(slug: str) -> str:
+    """The JSON twin of a saved snapshot."""
+    return f"{API}/snapshots/{slug}"
+
+
+def recorded(hours: str = "") -> str:
+    """The recorded readings of the last hours."""
+    return f"/live/recorded?{query_string([('hours', hours)])}" if hours else "/live/recorded"
+
+
+def recording_api(hours: str) -> str:
+    """The JSON twin of that page."""
+    return f"{API}/recording?{query_string([('hours', hours)])}"
+
+
+def recorded_csv(hours: str) -> str:
+    """The same readings as a file."""
+    return f"{API}/recording.csv?{query_string([('hours', hours)])}"
+
+
+def probes_api(items: Items = ()) -> str:
+    """The JSON twin of that page."""
+    return f"{API}/probes?{query_string(items)}" if items else f"{API}/probes"
 
 
 def saved(slug: str) -> str:

@@ -59,6 +59,18 @@ ROUTES: list[tuple[str, str, dict[str, Any]]] = [
     ("GET", "/learn", {}),
     ("GET", f"{API}/learn", {}),
     ("GET", "/live/stream", {}),
+    ("GET", "/live/recorded", {}),
+    ("POST", "/live/recorded", {"data": {"switch": "stop", "hours": "1"}}),
+    ("POST", "/live/snapshots", {"data": FORM}),
+    ("GET", f"/live/s/{SLUG}", {}),
+    ("POST", "/live/server", {"data": {"address": "http://127.0.0.1:8000", "query": ""}}),
+    ("POST", "/live/roofs", {}),
+    ("GET", f"{API}/roofs", {}),
+    ("GET", f"{API}/recording", {}),
+    ("POST", f"{API}/snapshots", {"json": {"title": "A"}}),
+    ("GET", f"{API}/snapshots/{SLUG}", {}),
+    ("GET", f"/calibrations/{SLUG}", {}),
+    ("GET", "/benchmarks", {}),
 ]
 
 

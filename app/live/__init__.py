@@ -1,0 +1,1 @@
+"""The running machine beside its prediction."""

@@ -1,0 +1,137 @@
+"""From what was probed to a scenario: the cards, the server's model and settings, as far as they are certain."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from app.calc.units import GB, MIB
+from app.catalog.catalog import Catalog
+from app.launch.carried import merge
+from app.launch.names import Named, read_name
+from app.live.matched import matched_accelerator
+from app.probes.card import CardReadings
+from app.probes.servers.readings import ServerReadings
+from app.probes.snapshot import ProbeSnapshot
+
+_ENGINES: Mapping[str, str] = {
+    "vllm": "vllm",
+    "sglang": "sglang",
+    "tensorrt-llm": "tensorrt-llm",
+    "triton": "tensorrt-llm",
+    "llama.cpp": "llama.cpp",
+    "endpoint-picker": "llm-d",
+}
+_CACHES: Mapping[str, str] = {
+    "bfloat16": "bf16",
+    "bf16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+    "fp16": "fp16",
+    "fp8": "fp8",
+    "fp8_e4m3": "fp8",
+    "fp8_e5m2": "fp8",
+    "int8": "int8",
+}
+# The names under which servers tell their settings, and the fields of the scenario that these are.
+_WHOLE_SETTINGS: Mapping[str, tuple[str, str]] = {
+    "max_model_len": ("engine", "max_model_len"),
+    "context_len": ("engine", "max_model_len"),
+    "max_num_seqs": ("engine", "max_num_seqs"),
+    "max_num_batched_tokens": ("engine", "max_batched_tokens"),
+    "block_size": ("engine", "block_size"),
+    "page_size": ("engine", "block_size"),
+    "tokens_per_block": ("engine", "block_size"),
+    "tensor_parallel_size": ("parallelism", "tensor"),
+    "pipeline_parallel_size": ("parallelism", "pipeline"),
+    "data_parallel_size": ("parallelism", "data"),
+}
+_COUNT = re.compile(r"[1-9][0-9]{0,8}")
+_SHARE = re.compile(r"[01]?\.[0-9]{1,20}|1")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the probes say of this machine, as parts of a scenario. `document` has what was read, `notes` what was taken
+    for granted, `missing` what a scenario needs besides and no probe told ("model", "hardware").
+    """
+
+    document: Mapping[str, Any]
+    notes: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a scenario can be made of it."""
+        return not self.missing
+
+
+def machine_of(snapshots: Sequence[ProbeSnapshot], catalog: Catalog) -> Machine:
+    """The scenario that the cards and the first server of a round amount to."""
+    cards = [card for snapshot in snapshots for card in snapshot.cards if card.fault is None]
+    server = next((snapshot.server for snapshot in snapshots if snapshot.server is not None), None)
+    document: dict[str, Any] = {} if server is None else _served(server, catalog)
+    notes: list[str] = []
+    kind, count = _cards(cards, catalog)
+    if kind is not None:
+        document["hardware"] = {"id": kind}
+        if server is not None and count > 1 and "parallelism" not in document:
+            document["parallelism"] = {"tensor": count}
+            notes.append(f"The server does not say how it is split: it is taken to use all {count} cards for one copy.")
+        if count < len(cards):
+            notes.append(f"Of {len(cards)} cards {count} are of one kind that the catalog knows; they were taken.")
+    missing = [part for part in ("model", "hardware") if not document.get(part)]
+    return Machine(document, tuple(notes), tuple(missing))
+
+
+def _cards(cards: Sequence[CardReadings], catalog: Catalog) -> tuple[str | None, int]:
+    """The kind of card that there is most of, and how many. One that the catalog does not know has no rates."""
+    kinds = Counter(kind for card in cards if (kind := matched_accelerator(card, catalog)) is not None)
+    return kinds.most_common(1)[0] if kinds else (None, 0)
+
+
+def custom_items(card: CardReadings, model: str, hardware: str) -> list[tuple[str, str]]:
+    """The workbench's form with what was read of a card that the catalog does not know; it asks for the rates."""
+    total, bandwidth = card.memory_total_bytes.value, card.peak_bandwidth_bytes_per_s.value
+    items = [("model", model), ("hw", hardware), ("hw_name", card.name.value or "My card")]
+    if total:
+        items += [("hw_mem", f"{total / GB:.3f}"), ("hw_mib", str(total // MIB))]
+    if bandwidth:
+        items.append(("hw_bw", f"{bandwidth / GB:.6g}"))
+    return items
+
+
+def _served(server: ServerReadings, catalog: Catalog) -> dict[str, Any]:
+    """Model, format, engine and settings, as the server tells them."""
+    document: dict[str, Any] = {}
+    if engine := _ENGINES.get(server.kind):
+        document = merge(document, {"engine": {"id": engine}})
+    if server.model_name.value:
+        named = _named(server.model_name.value, catalog)
+        if named.model is not None:
+            document["model"] = {"id": named.model}
+            if named.weights is not None and not named.mixed:
+                document["precision"] = {"weights": named.weights}
+    for name, (part, field) in _WHOLE_SETTINGS.items():
+        text = server.settings.get(name, "")
+        if _COUNT.fullmatch(text):
+            document = merge(document, {part: {field: int(text)}})
+    if cache := _CACHES.get(server.settings.get("cache_dtype", "").lower().removeprefix("torch.")):
+        document = merge(document, {"precision": {"kv_cache": cache}})
+    share = _share(server.settings.get("gpu_memory_utilization", ""))
+    if share is not None:
+        document = merge(document, {"engine": {"memory_utilization": share}})
+    return document
+
+
+@lru_cache(maxsize=256)
+def _named(text: str, catalog: Catalog) -> Named:
+    """Looked up once and not in every round; a catalog is one object, compared by identity."""
+    return read_name(text, catalog)
+
+
+def _share(text: str) -> float | None:
+    value = float(text) if _SHARE.fullmatch(text) else 0.0
+    return value if 0.01 <= value <= 1 else None

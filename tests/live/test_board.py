@@ -1,0 +1,113 @@
+"""One round as a whole: panels, trails, what is shared; and nothing that names a host or a card in the world."""
+
+import json
+from typing import Any
+
+import pytest
+
+from app.calc.dtypes import Dtype
+from app.live.board import board_of
+from app.live.dots import GPM, trails
+from app.live.sharing import shareable
+from app.probes.reading import Absence
+from app.probes.snapshot import ProbeSnapshot
+from app.scenario import Scenario
+from tests.factories import shipped_catalog
+from tests.live.seen import LLAMA, TAKEN_AT, card, cards, host, served, server
+
+CATALOG = shipped_catalog()
+H100 = CATALOG.devices["h100-sxm-80gb"]
+BUSY: dict[str, Any] = {"dram_activity_percent": 60.0, "tensor_activity_percent": 20.0}
+ASKED = Scenario.model_validate({"model": {"id": "qwen3-14b"}, "hardware": {"id": "h200-sxm"}})
+
+
+def test_the_machine_itself_is_predicted_where_nothing_is_asked() -> None:
+    round_ = (cards(card()), host(), served(server(**LLAMA)))
+    board = board_of(round_, [round_], None, CATALOG)
+    assert board.is_probed
+    assert board.scenario is not None
+    assert board.scenario.model.id == "llama-3.1-8b"
+    panel = board.panels[0]
+    assert panel.loaded is not None
+    assert panel.loaded.scenario.workload.concurrency == 12
+    assert panel.answered is not None
+    assert board.accelerator is panel.answered.evaluation.deployment.accelerator
+    assert board.hold is not None
+
+
+def test_what_is_asked_wins() -> None:
+    round_ = (cards(card()), served(server(**LLAMA)))
+    board = board_of(round_, [round_], ASKED, CATALOG)
+    assert not board.is_probed
+    assert board.panels[0].loaded is not None
+    assert board.panels[0].loaded.scenario.model.id == "qwen3-14b"
+
+
+def test_without_a_model_the_server_stands_alone_and_it_is_said() -> None:
+    round_ = (served(server(**LLAMA)),)
+    board = board_of(round_, [], None, CATALOG)
+    assert board.panels[0].obstacle is not None
+    assert "which card it runs on" in board.panels[0].obstacle
+    assert all(figure.predicted is None for figure in board.panels[0].figures)
+    assert board.accelerator is None
+
+
+def test_an_idle_server_is_not_put_beside_a_prediction() -> None:
+    round_ = (cards(card()), served(server(**LLAMA | {"running": 0.0})))
+    board = board_of(round_, [round_], None, CATALOG)
+    assert all(figure.predicted is None for figure in board.panels[0].figures)
+    assert board.hold is not None
+    assert board.hold.code == "idle"
+
+
+def test_nothing_at_all_is_an_empty_board() -> None:
+    absent = ProbeSnapshot.absent("nvidia", "NVIDIA cards", "cards", Absence.NO_DRIVER, lambda: TAKEN_AT)
+    board = board_of((absent,), [], None, CATALOG)
+    assert (board.scenario, board.hold, board.panels, board.trails) == (None, None, (), ())
+    assert board.machine.missing == ("model", "hardware")
+
+
+def test_a_card_stands_where_its_counters_say() -> None:
+    """60 % of 3.35 TB/s and 20 % of 989 TFLOP/s: 98.4 FLOP a byte."""
+    (trail,) = trails([(cards(card(**BUSY)),)], H100, Dtype.BF16, None)
+    (dot,) = trail.dots
+    assert trail.read_from == GPM
+    assert dot.bytes_per_s == pytest.approx(0.6 * 3.35e12)
+    assert dot.flops_per_s == pytest.approx(0.2 * H100.peak(Dtype.BF16))
+    assert dot.intensity_flops_per_byte == pytest.approx(98.4, rel=0.01)
+
+
+def test_the_tail_is_a_minute_long_oldest_first_and_each_moment_once() -> None:
+    rounds = [(cards(card(**BUSY), age_s=age),) for age in (75, 60, 30, 30, 1, 0)]
+    (trail,) = trails(rounds, H100, Dtype.BF16, None)
+    assert [dot.age_s for dot in trail.dots] == [60, 30, 1, 0]
+
+
+def test_of_very_many_rounds_evenly_fewer_are_drawn_and_the_newest_always() -> None:
+    rounds = [(cards(card(**BUSY), age_s=age / 10),) for age in range(400, -1, -1)]
+    (trail,) = trails(rounds, H100, Dtype.BF16, None)
+    assert len(trail.dots) == 81
+    assert (trail.dots[0].age_s, trail.dots[-1].age_s) == (40.0, 0.0)
+
+
+def test_a_missed_poll_adds_no_dot() -> None:
+    good = cards(card(**BUSY), age_s=2)
+    (trail,) = trails([(good,), (good.missed(Absence.TIMEOUT, 1),)], H100, Dtype.BF16, None)
+    assert len(trail.dots) == 1
+
+
+@pytest.mark.parametrize("missing", ["dram_activity_percent", "tensor_activity_percent"])
+def test_half_a_position_is_none(missing: str) -> None:
+    assert not trails([(cards(card(**BUSY | {missing: Absence.NOT_SUPPORTED})),)], H100, Dtype.BF16, None)
+    assert not trails([(cards(card(**BUSY | {missing: 0.0})),)], H100, Dtype.BF16, None)
+
+
+def test_what_is_shared_names_no_host_and_no_card_in_the_world() -> None:
+    round_ = (cards(card(), card(1)), host(), served(server(**LLAMA)), served(server(**LLAMA), 2, "10.0.0.7"))
+    shared = shareable(round_)
+    board = board_of(shared, [], None, CATALOG)
+    text = json.dumps([board.document(), [snapshot.document() for snapshot in shared]]) + repr(shared)
+    for canary in ("gpu-host-7", "10.0.0.7", "GPU-canary", "This machine"):
+        assert canary not in text
+    assert [panel.snapshot.label for panel in board.panels] == ["Server 1", "Server 2"]
+    assert "NVIDIA H100 80GB HBM3" in text

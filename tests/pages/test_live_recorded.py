@@ -1,0 +1,130 @@
+"""The recorded hours: charts, a file, and a switch that is the operator's alone; by page and by API."""
+
+import csv
+import io
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from app.main import create_app
+from app.settings import Settings
+from app.store.samples import Sample, Samples
+from app.web.urls import API
+from tests.pages.asking import json_of, page, twin_of
+from tests.pages.dom import parse
+
+TOKEN = "an operator's own token"
+HOME = {"host": "localhost"}
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory, assets_dir: Path) -> FastAPI:
+    settings = Settings.model_validate(
+        {
+            "data_dir": tmp_path_factory.mktemp("recorded"),
+            "assets_dir": assets_dir,
+            "record_every_s": 1.0,
+            "operator_token": TOKEN,
+        }
+    )
+    return create_app(settings)
+
+
+@pytest.fixture(scope="module")
+def stranger(app: FastAPI) -> Iterator[TestClient]:
+    with TestClient(app, client=("203.0.113.9", 1), raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def recorded(app: FastAPI) -> Iterator[datetime]:
+    """Ten readings of a server and a card, the last of a moment ago."""
+    samples, now = Samples(app.state.services.engine), datetime.now(UTC)
+    rows = []
+    for at in range(10):
+        taken = now - timedelta(seconds=10 - at)
+        rows += [
+            Sample(taken, "server-1", {"output_tokens_per_s": 1000.0 + at, "ttft_p50_s": 0.05}),
+            Sample(taken, "nvidia/0", {"power_draw_w": 400.0 + at}),
+        ]
+    samples.add(rows)
+    yield now
+    samples.prune(now + timedelta(days=1))
+
+
+def test_with_nothing_recorded_the_page_is_calm(stranger: TestClient) -> None:
+    tree = page(stranger, "/live/recorded")
+    assert "Not recording" in tree.id("recorder-title").text
+    assert "Nothing was recorded in the last 1 h." in tree.text
+    assert "Only the operator" in tree.text
+    assert not tree.all("form")
+
+
+def test_what_was_recorded_is_drawn_and_handed_out(stranger: TestClient, recorded: datetime) -> None:
+    tree = page(stranger, "/live/recorded?hours=1")
+    assert tree.all(id="chart-recorded-tokens")
+    assert tree.all(id="chart-recorded-power")
+    assert "server 1, output: 1,000 to 1,010 tokens/s" in tree.id("chart-recorded-tokens").text
+    twin = json_of(stranger, twin_of(tree))
+    assert {(line["source"], line["figure"]) for line in twin["series"]} == {
+        ("server-1", "output_tokens_per_s"),
+        ("server-1", "ttft_p50_s"),
+        ("nvidia/0", "power_draw_w"),
+    }
+    answer = stranger.get(f"{API}/recording.csv?hours=1")
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    assert "attachment" in answer.headers["content-disposition"]
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert len(rows) == 30
+    assert {row["unit"] for row in rows if row["figure"] == "power_draw_w"} == {"W"}
+
+
+@pytest.mark.parametrize("hours", ["NaN", "-1", "0", "1e9", "999999", "<b>", "١"])
+def test_hours_that_are_none_are_told_at_the_field(stranger: TestClient, hours: str) -> None:
+    tree = page(stranger, f"/live/recorded?hours={hours}", 422)
+    assert "Must be a number of hours" in tree.id("msg-hours").text
+    assert stranger.get(f"{API}/recording?hours={hours}").status_code == 422
+    assert stranger.get(f"{API}/recording.csv?hours={hours}").status_code == 422
+
+
+def test_a_stranger_switches_nothing(stranger: TestClient) -> None:
+    for answer in (
+        stranger.post("/live/recorded", data={"switch": "start", "hours": "1"}),
+        stranger.post(f"{API}/recording", json={"switch": "start"}),
+        stranger.post(f"{API}/recording", json={"switch": "start"}, headers={"authorization": "Bearer wrong"}),
+        stranger.post(f"{API}/recording", json={"switch": "start"}, headers=HOME),
+    ):
+        assert answer.status_code == 403
+    assert stranger.get(f"{API}/recording").json()["recorder"]["is_on"] is False
+
+
+def test_the_operator_records_and_stops(stranger: TestClient) -> None:
+    """From elsewhere with the token. A second later there are readings of the machine."""
+    bearer = {"authorization": f"Bearer {TOKEN}"}
+    started = stranger.post(f"{API}/recording", json={"switch": "start", "hours": 2}, headers=bearer)
+    assert started.status_code == 200
+    assert started.json()["recorder"]["is_on"] is True
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and not stranger.get(f"{API}/recording").json()["series"]:
+        time.sleep(0.1)
+    assert "host" in {line["source"] for line in stranger.get(f"{API}/recording").json()["series"]}
+    assert "Recording" in page(stranger, "/live/recorded").id("recorder-title").text
+    stopped = stranger.post(f"{API}/recording", json={"switch": "stop"}, headers=bearer)
+    assert stopped.json()["recorder"]["is_on"] is False
+
+
+def test_the_switch_of_the_page_is_for_who_sits_at_the_machine(app: FastAPI, stranger: TestClient) -> None:
+    at_home = TestClient(app, base_url="http://localhost", client=("127.0.0.1", 1), raise_server_exceptions=False)
+    tree = page(at_home, "/live/recorded")
+    assert tree.one("form")["action"] == "/live/recorded"
+    assert at_home.post("/live/recorded", data={"switch": "sideways", "hours": ""}).status_code == 422
+    refused = at_home.post("/live/recorded", data={"switch": "start", "hours": "NaN"})
+    assert refused.status_code == 422
+    assert parse(refused.text).id("f-hours")["value"] == "NaN"
+    spoofed = at_home.post("/live/recorded", data={"switch": "start", "hours": "1"}, headers={"x-forwarded-for": "1"})
+    assert spoofed.status_code == 403
