@@ -6,11 +6,11 @@ from fastapi import APIRouter, Path, Request
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from app.bench.keeping import contents_of, kept
-from app.pages.saved import COOKIE, PRIVATE, SEE_OTHER, SHOWN_ONCE_S
 from app.pages.saving import query_of, text_of
+from app.pages.secret_links import PRIVATE, edit_token_of, shown_once, to_new_link
 from app.refusal import ScenarioError
 from app.web import urls
 from app.web.links import ShareTexts, expiry, living, store_problems
@@ -39,19 +39,7 @@ async def keep(request: Request) -> Response:
         raise invalid(refusals_of(error)) from error
     with store_problems(NOT_FOUND):
         made = await run_in_threadpool(services.calibrations.create, contents)
-    address = urls.calibration(made.slug)
-    # The token travels in a cookie of this one page, which the page takes back: never in an address.
-    response = RedirectResponse(address, SEE_OTHER, PRIVATE)
-    response.set_cookie(
-        COOKIE,
-        made.edit_token,
-        max_age=SHOWN_ONCE_S,
-        path=address,
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https",
-    )
-    return response
+    return to_new_link(request, made, urls.calibration(made.slug))
 
 
 @router.get("/calibrations/{slug}")
@@ -60,7 +48,6 @@ async def show(slug: Slug, request: Request) -> Response:
     services = services_of(request)
     saved = await run_in_threadpool(living, services.calibrations, slug, NOT_FOUND)
     seen = await run_in_threadpool(kept, saved.document, services.catalog)
-    edit_token = request.cookies.get(COOKIE)
     context: dict[str, Any] = {
         "slug": slug,
         "saved": saved,
@@ -68,13 +55,11 @@ async def show(slug: Slug, request: Request) -> Response:
         "items": urls.scenario_items(seen.scenario) if seen.scenario else (),
         "stack": _stack(seen.scenario.document()) if seen.scenario else "",
         "address": urls.absolute(request, services.settings, urls.calibration(slug)),
-        "edit_token": edit_token,
+        "edit_token": edit_token_of(request),
         "twin": urls.calibration_api(slug),
     }
-    response = _templates(request).page("bench_kept", context, headers=PRIVATE)
-    if edit_token:
-        response.delete_cookie(COOKIE, path=urls.calibration(slug))
-    return response
+    page = _templates(request).page("bench_kept", context, headers=PRIVATE)
+    return shown_once(request, page, urls.calibration(slug))
 
 
 @router.post("/calibrations/{slug}/revoke")

@@ -12,7 +12,7 @@ from app.pages.answer_view import subject
 from app.pages.compare_start import compare_form, ready_comparisons
 from app.pages.compare_view import compare_view
 from app.pages.export import table_csv, table_json
-from app.pages.saved import PRIVATE
+from app.pages.secret_links import PRIVATE
 from app.store.records import Saved
 from app.web import urls
 from app.web.links import living

@@ -10,8 +10,8 @@ from starlette.responses import RedirectResponse, Response
 from app.charts.figure import Chart
 from app.charts.recorded_chart import recorded_charts
 from app.pages.live import templates_of
-from app.pages.saved import SEE_OTHER
 from app.pages.saving import text_of
+from app.pages.secret_links import SEE_OTHER
 from app.recording.recorder import RecorderState
 from app.recording.series import recorded_series
 from app.refusal import Refusal

@@ -4,12 +4,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from app.live_view.snapshot import frozen, thawed
 from app.pages.live import templates_of
-from app.pages.saved import PRIVATE, SEE_OTHER, SHOWN_ONCE_S
 from app.pages.saving import query_of, text_of, texts_of
+from app.pages.secret_links import PRIVATE, edit_token_of, shown_once, to_new_link
 from app.refusal import ScenarioError
 from app.web import urls
 from app.web.links import expiry, living, store_problems
@@ -19,7 +19,6 @@ from app.web.problem import invalid, refusals_of
 from app.web.services import services_of
 
 NOT_FOUND = "There is no snapshot at this address."
-COOKIE = "edit_token"
 router = APIRouter(include_in_schema=False)
 Slug = Annotated[str, Path()]
 
@@ -46,18 +45,7 @@ async def save(request: Request) -> Response:
     )
     with store_problems():
         made = await run_in_threadpool(services.snapshots.create, contents)
-    response = RedirectResponse(urls.snapshot(made.slug), SEE_OTHER, PRIVATE)
-    # The token travels in a cookie of this one page, which the page takes back: never in an address.
-    response.set_cookie(
-        COOKIE,
-        made.edit_token,
-        max_age=SHOWN_ONCE_S,
-        path=urls.snapshot(made.slug),
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https",
-    )
-    return response
+    return to_new_link(request, made, urls.snapshot(made.slug))
 
 
 @router.get("/live/s/{slug}")
@@ -65,19 +53,16 @@ async def show(slug: Slug, request: Request) -> Response:
     """The snapshot as it stood."""
     services = services_of(request)
     saved = await run_in_threadpool(living, services.snapshots, slug, NOT_FOUND)
-    edit_token = request.cookies.get(COOKIE)
     context: dict[str, Any] = {
         "slug": slug,
         "saved": saved,
         "view": thawed(saved.document),
         "address": urls.absolute(request, services.settings, urls.snapshot(slug)),
-        "edit_token": edit_token,
+        "edit_token": edit_token_of(request),
         "twin": urls.snapshot_api(slug),
     }
-    response = templates_of(request).page("live_snapshot", context, headers=PRIVATE)
-    if edit_token:
-        response.delete_cookie(COOKIE, path=urls.snapshot(slug))
-    return response
+    page = templates_of(request).page("live_snapshot", context, headers=PRIVATE)
+    return shown_once(request, page, urls.snapshot(slug))
 
 
 @router.post("/live/s/{slug}/revoke")

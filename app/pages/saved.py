@@ -8,6 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from app.pages.answer_view import BINARY, answer_view
 from app.pages.saving import answer_of, saving_context, text_of, texts_of
+from app.pages.secret_links import PRIVATE, SEE_OTHER, edit_token_of, shown_once, to_new_link
 from app.saved_view import contents_of, view
 from app.store.records import Contents
 from app.store.tables import TITLE_MAX_CHARS
@@ -17,10 +18,6 @@ from app.web.problem import ProblemError
 from app.web.services import services_of
 from app.web.templating import Templates
 
-SEE_OTHER = 303
-SHOWN_ONCE_S = 300
-COOKIE = "edit_token"
-PRIVATE = {"Cache-Control": "private, no-store", "X-Robots-Tag": "noindex", "Referrer-Policy": "no-referrer"}
 router = APIRouter(include_in_schema=False)
 Slug = Annotated[str, Path()]
 
@@ -52,18 +49,7 @@ async def _created(request: Request, contents: Contents) -> Response:
     """Store a new link and go to it."""
     with store_problems():
         made = await run_in_threadpool(services_of(request).configurations.create, contents)
-    # The token travels in a cookie of this one page, which the page takes back: never in an address.
-    response = RedirectResponse(urls.saved(made.slug), SEE_OTHER, PRIVATE)
-    response.set_cookie(
-        COOKIE,
-        made.edit_token,
-        max_age=SHOWN_ONCE_S,
-        path=urls.saved(made.slug),
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https",
-    )
-    return response
+    return to_new_link(request, made, urls.saved(made.slug))
 
 
 @router.get("/c/{slug}")
@@ -74,7 +60,6 @@ async def show(slug: Slug, request: Request) -> Response:
     seen = view(saved, services.catalog)
     binary = request.query_params.get("units") == BINARY
     shown = answer_view(seen.answer, binary=binary) if seen.answer else None
-    edit_token = request.cookies.get(COOKIE)
     context: dict[str, Any] = {
         **saving_context(services.settings),
         "savable": False,
@@ -84,14 +69,11 @@ async def show(slug: Slug, request: Request) -> Response:
         "saved": saved,
         "view": shown,
         "address": urls.absolute(request, services.settings, urls.saved(slug)),
-        "edit_token": edit_token,
+        "edit_token": edit_token_of(request),
         "units_href": lambda units: urls.saved(slug) + (f"?units={units}" if units == BINARY else ""),
         "twin": urls.saved_api(slug),
     }
-    response = templates.page("saved", context, headers=PRIVATE)
-    if edit_token:
-        response.delete_cookie(COOKIE, path=urls.saved(slug))
-    return response
+    return shown_once(request, templates.page("saved", context, headers=PRIVATE), urls.saved(slug))
 
 
 @router.post("/c/{slug}/edit")

@@ -7,10 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from app.probes.backoff import Backoff
 from app.probes.reading import Absence
-
-FIRST_RETRY_S = 1.0
-LAST_RETRY_S = 60.0
 
 # The numbers of amdsmi_status_t, as they have been since the first release; what is not listed is an unknown error.
 # The binding gives them to its exceptions and does not export their names.
@@ -54,20 +52,17 @@ class AmdSmi:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+        self._backoff = Backoff(Absence.NOT_INSTALLED, clock)
         self._binding: Any = None
         self._open = False
-        self._failures = 0
-        self._failure = Absence.NOT_INSTALLED
-        self._retry_at = float("-inf")
 
     def call(self, function: str, *arguments: object) -> Any:
         """What the binding's function returns, or an `Absence`; a `Choice` among the arguments is looked up first."""
         if not self._open and not self._opened():
-            return self._failure
+            return self._backoff.failure
         answer = self._invoke(function, *arguments)
         if self._open and not isinstance(answer, Absence):
-            self._failures = 0
+            self._backoff.worked()
         return answer
 
     def name_of(self, kind: str, value: object) -> str | None:
@@ -81,7 +76,7 @@ class AmdSmi:
         """Closes the library if it is open; calls then answer `absence` until the next attempt to open it is due."""
         if self._open:
             self.close()
-            self._hold_off(absence)
+            self._backoff.failed(absence)
 
     def close(self) -> None:
         """Closes the library if it is open; the next call opens it again."""
@@ -89,20 +84,15 @@ class AmdSmi:
             self._open = False
             self._invoke("amdsmi_shut_down")
 
-    def _hold_off(self, absence: Absence) -> None:
-        self._failure = absence
-        self._retry_at = self._clock() + min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** min(self._failures, 10))
-        self._failures += 1
-
     def _opened(self) -> bool:
-        if self._clock() < self._retry_at:
+        if not self._backoff.is_due:
             return False
         failure = self._load()
         if failure is None:
             answer = self._invoke("amdsmi_init")
             failure = answer if isinstance(answer, Absence) else None
         if failure is not None:
-            self._hold_off(failure)
+            self._backoff.failed(failure)
             return False
         self._open = True
         return True

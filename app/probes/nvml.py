@@ -5,10 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from app.probes.backoff import Backoff
 from app.probes.reading import Absence
-
-FIRST_RETRY_S = 1.0
-LAST_RETRY_S = 60.0
 
 # The return codes of nvml.h by the names that the binding gives them; any other is an unknown error.
 _ABSENCE_OF_CODE = {
@@ -39,31 +37,28 @@ class Nvml:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+        self._backoff = Backoff(Absence.NO_DRIVER, clock)
         self._binding: Any = None
         self._open = False
-        self._failures = 0
-        self._failure = Absence.NO_DRIVER
-        self._retry_at = float("-inf")
         self._allocated: dict[int, tuple[object, str]] = {}
 
     def call(self, function: str, *arguments: object) -> Any:
         """What the binding's function returns, or an `Absence`. A text that is not UTF-8 comes back as its bytes."""
         if not self._open and not self._opened():
-            return self._failure
+            return self._backoff.failure
         answer = self._invoke(function, *arguments)
         if isinstance(answer, Absence):
             if answer in _ENDS_THE_SESSION:
                 self.drop(answer)
         elif self._open:
-            self._failures = 0
+            self._backoff.worked()
         return answer
 
     def drop(self, absence: Absence) -> None:
         """Closes the library if it is open; calls then answer `absence` until the next attempt to open it is due."""
         if self._open:
             self.close()
-            self._hold_off(absence)
+            self._backoff.failed(absence)
 
     def close(self) -> None:
         """Frees what was allocated and closes the library if it is open; the next call opens it again."""
@@ -103,20 +98,15 @@ class Nvml:
                 return absence
         return Absence.UNKNOWN_ERROR
 
-    def _hold_off(self, absence: Absence) -> None:
-        self._failure = absence
-        self._retry_at = self._clock() + min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** min(self._failures, 10))
-        self._failures += 1
-
     def _opened(self) -> bool:
-        if self._clock() < self._retry_at:
+        if not self._backoff.is_due:
             return False
         failure = self._load()
         if failure is None:
             answer = self._invoke("nvmlInit")
             failure = answer if isinstance(answer, Absence) else None
         if failure is not None:
-            self._hold_off(failure)
+            self._backoff.failed(failure)
             return False
         self._open = True
         return True
