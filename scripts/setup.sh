@@ -85,11 +85,18 @@ has_chromium() { has chromium || has chromium-browser || has google-chrome; }
 can_browse() { has_chromium && .venv/bin/playwright --version >/dev/null 2>&1; }
 
 make_venv
-browser=
-if [ "${1-}" = dev ] && ! has_chromium; then
-    # Beside pip, which has most of a minute to do.
-    apt_install chromium libatomic1 &
-    browser=$!
+tools=
+installing=
+if [ "${1-}" = dev ]; then
+    has_chromium || tools="chromium libatomic1"
+    # A test builds a stand-in for the driver's library.
+    has cc || has gcc || tools="$tools gcc libc6-dev"
+fi
+if [ -n "$tools" ]; then
+    # Beside pip, which has most of a minute to do. Words are meant to be split.
+    # shellcheck disable=SC2086
+    apt_install $tools &
+    installing=$!
 fi
 install_requirements runtime
 if wants_nvidia; then install_requirements nvidia; fi
@@ -98,8 +105,8 @@ if wants_amd; then install_requirements amd; fi
 if ! has npm; then install_requirements node; fi
 if [ "${1-}" = dev ]; then
     install_requirements dev
-    if [ -n "$browser" ]; then wait "$browser" || true; fi
-    if ! can_browse && ! { [ -z "$browser" ] && apt_install chromium libatomic1 && can_browse; }; then
+    if [ -n "$installing" ]; then wait "$installing" || true; fi
+    if ! can_browse && ! { [ "${tools#*chromium}" = "$tools" ] && apt_install chromium libatomic1 && can_browse; }; then
         say "*******************************************************************************"
         say "NO CHROMIUM, AND IT COULD NOT BE INSTALLED: THE BROWSER TESTS WILL BE SKIPPED."
         say "Install chromium (and libatomic1, where that is missing) to have them run."
