@@ -3,12 +3,14 @@ ARG PYTHON_IMAGE=python:3.13-slim
 
 FROM ${PYTHON_IMAGE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+# `nvidia` or `amd` in place of `runtime` reads the cards that the container is given.
+ARG REQUIREMENTS=runtime
 WORKDIR /src
 
 # Two environments: the server's goes into the image, without pip; Node.js with npm is for this stage only.
 COPY requirements/ requirements/
 RUN python -m venv --without-pip /opt/venv \
-    && python -m pip --python /opt/venv/bin/python install -q --require-hashes --no-deps -r requirements/runtime.txt \
+    && python -m pip --python /opt/venv/bin/python install -q --require-hashes --no-deps -r "requirements/${REQUIREMENTS}.txt" \
     && python -m venv /opt/node \
     && /opt/node/bin/python -m pip install -q --require-hashes --no-deps -r requirements/node.txt
 ENV PATH=/opt/venv/bin:/opt/node/bin:$PATH

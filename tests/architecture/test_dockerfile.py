@@ -111,7 +111,9 @@ def test_what_the_build_copies_is_in_the_build_context(stages: list[Stage]) -> N
     named = [path for argument in stages[0].arguments("COPY") for path in argument.split()[:-1]]
     files = [path for path in named if path not in (".", "requirements/")]
     taken = re.findall(r"requirements/\w+\.txt", " ".join(stages[0].arguments("RUN")))
-    assert {f"!{path}" for path in files + taken} <= rules
+    chosen = [f"requirements/{name}.txt" for name in ("runtime", "nvidia", "amd")]
+    assert '-r "requirements/${REQUIREMENTS}.txt"' in " ".join(stages[0].arguments("RUN"))
+    assert {f"!{path}" for path in files + taken + chosen} <= rules
 
 
 def test_the_composed_service_is_confined() -> None:
@@ -120,3 +122,8 @@ def test_the_composed_service_is_confined() -> None:
         assert re.search(rf"^\s+{re.escape(line)}$", text, re.MULTILINE), line
     assert re.search(r"^\s+mem_limit: \d+", text, re.MULTILINE)
     assert re.search(r"^\s+pids_limit: \d+$", text, re.MULTILINE)
+    gpu = text.partition("  tokenroof-gpu:\n")[2]
+    assert "<<: *server" in gpu, "confined in the same way"
+    assert "profiles: [gpu]" in gpu
+    assert "REQUIREMENTS: nvidia" in gpu
+    assert "capabilities: [utility]" in gpu
