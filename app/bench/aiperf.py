@@ -33,7 +33,7 @@ def aiperf_point(values: dict[str, object], where: str, tool: Tool | None = None
     """
     metrics, asked = Fields(_metrics(values), where), Fields(values, where).part("input_config")
     by_aiperf = any(key in values for key in ("aiperf_version", "schema_version")) or "records" in values
-    requests = _average(metrics, "request_count")
+    requests, failed = _average(metrics, "request_count"), _average(metrics, "error_request_count")
     return BenchPoint(
         tool=tool or (Tool.AIPERF if by_aiperf else Tool.GENAI_PERF),
         model=model_name(_model(asked)),
@@ -41,6 +41,7 @@ def aiperf_point(values: dict[str, object], where: str, tool: Tool | None = None
         concurrency=_asked(asked, "concurrency").whole("concurrency"),
         request_rate_per_s=_asked(asked, "request_rate").rate("request_rate"),
         requests=int(requests) if requests else None,
+        failed=int(failed) if failed else None,
         requests_per_s=_average(metrics, "request_throughput"),
         duration_s=_time(metrics, "benchmark_duration", "sec").mean_s,
         prompt_tokens=_average(metrics, "input_sequence_length"),

@@ -78,6 +78,7 @@ def _side(side: SideFit | None) -> dict[str, Any] | None:
         "left_out_error": side.left_out_error,
         "at_ceiling": side.at_ceiling,
         "stuck": side.is_stuck,
+        "drift": None if side.drift is None else asdict(side.drift),
     }
 
 
@@ -88,6 +89,7 @@ def study_document(found: Study) -> dict[str, Any]:
         "points": [point_document(point) for point in found.points],
         "overlay": overlay_document(found.before),
         "fit": fit_document(found.fit),
+        "doubts": found.doubts,
         "calibrated": None if found.after is None else overlay_document(found.after),
         "scenario": carried.document(),
     }

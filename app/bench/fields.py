@@ -13,6 +13,7 @@ MOST_NAME = 120
 MILLI = 1e-3
 _NUMBER = re.compile(r"[+-]?([0-9]{1,15}(\.[0-9]{0,30})?|\.[0-9]{1,30})([eE][+-]?[0-9]{1,3})?")
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
+_NOT_TOLD = {"", "n/a", "na", "none", "null", "-"}
 _UNBOUNDED = {"inf", "infinity", "trace"}
 _KIND = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.,+-]{0,39}")
 _HUB_FOLDER = re.compile(r"models--([A-Za-z0-9._-]+?)--([A-Za-z0-9._-]+)")
@@ -34,7 +35,7 @@ class Fields:
             BenchError: no number, not finite, negative, or beyond 10^12.
         """
         given = self.values.get(key)
-        if given is None or given == "":
+        if given is None or (isinstance(given, str) and given.strip().lower() in _NOT_TOLD):
             return None
         value = self._number(key, given)
         if value < 0:

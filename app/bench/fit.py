@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.bench.drift import Drift, drift_of
 from app.bench.overlay import Overlay
 from app.bench.regress import Regressed, regress
 from app.bench.spread import interval_of, typical
@@ -28,6 +29,7 @@ class SideFit:
         left_out_error: each time predicted from the other runs; None of a single run.
         at_ceiling: times that beat their ceiling and were counted at it.
         is_stuck: whether expected times stand at what no software beats, and follow no factor.
+        drift: how far measured over fitted changes from the lowest load to the highest; None where it does not.
     """
 
     factor: OwnFactor
@@ -37,6 +39,7 @@ class SideFit:
     left_out_error: float | None
     at_ceiling: int
     is_stuck: bool
+    drift: Drift | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,7 @@ def _side(runs: TimedRuns, side: Side, found: Regressed) -> SideFit:
         left_out_error=left_out,
         at_ceiling=runs.beating(times),
         is_stuck=found.followed[side] < FOLLOWS,
+        drift=drift_of([runs.loads[time.run] for time in times], residuals),
     )
 
 

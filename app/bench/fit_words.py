@@ -2,13 +2,17 @@
 
 import math
 
+from app.bench.drift import Drift
 from app.bench.fit import FitReport, HeldOut, SideFit
-from app.bench.spread import FEWEST
+from app.bench.regress import LEAST_FACTOR, MOST_FACTOR
+from app.bench.spread import FEWEST, LEAST_SPREAD
 from app.calc.notation import significant
 
 _SURE = 0.9
 _DIGITS = 3
 _LEAST_TOLD = 1.005
+_FAR_OFF = math.log(1.5)
+"""A fit that still is so far off says that the scenario is another."""
 
 
 def sentences(report: FitReport) -> list[str]:
@@ -19,6 +23,11 @@ def sentences(report: FitReport) -> list[str]:
     for what, side in (("Decode", report.decode), ("Prefill", report.prefill)):
         if side is not None:
             found += _side(what, side)
+    if any(side is not None and side.at_ceiling for side in (report.decode, report.prefill)):
+        found.append(
+            "Look whether model, precision, hardware and its number, prefix cache and speculation are those of the "
+            "benchmark: no software is faster than a ceiling."
+        )
     found.append(held_out_words(report.held_out))
     if report.used < report.runs:
         found.append(f"Of {report.runs:,} runs {report.used:,} were fitted to, taken evenly.")
@@ -52,24 +61,50 @@ def _side(what: str, side: SideFit) -> list[str]:
     times = significant(factor.factor, _DIGITS)
     found = [f"{what} times are {times} times those of the default ({points}). {_reach(side)}"]
     if side.left_out_error is not None:
+        # The trial below is of both sides together, where a good one may hide a bad one.
+        worse = " This factor is no better than the default: do not rely on it."
         found.append(
             f"{what} times predicted from the other runs are typically off by {off(side.left_out_error)}, without the "
-            f"fit by {off(side.default_error)}."
+            f"fit by {off(side.default_error)}.{worse if _is_worse(side) else ''}"
         )
     if side.believed < _SURE:
         weight = f"{100 * (1 - side.believed):.0f} % of the weight is the default’s"
-        found.append(f"The points say little of {what.lower()} times: {weight}.")
+        found.append(f"In the factor of {what.lower()} times {weight}: more runs would say more.")
+    if not LEAST_FACTOR < factor.factor < MOST_FACTOR:
+        found.append(f"{times} is as far as a calibration goes.")
+    if side.fitted_error > _FAR_OFF:
+        found.append(
+            f"Even with the fit {what.lower()} times are typically off by {off(side.fitted_error)}: what was measured "
+            "is hardly what was chosen here, or it is in other units."
+        )
+    if side.drift is not None:
+        found.append(_drift(what, side.drift))
     if side.at_ceiling:
         beat = (
-            f"{side.at_ceiling:,} times beat their ceilings and are" if several else "1 time beats its ceiling and is"
+            "times beat their ceilings and are counted at them"
+            if several
+            else "time beats its ceiling and is counted at it"
         )
-        found.append(
-            f"{beat} counted at it: no factor goes beyond. Look whether model, precision, hardware and its number, "
-            "prefix cache and speculation are those of the benchmark."
-        )
+        found.append(f"{side.at_ceiling:,} {what.lower()} {beat}: no factor goes beyond.")
     if side.is_stuck:
         found.append(f"Expected {what.lower()} times stand at what no software beats, and follow no factor any more.")
     return found
+
+
+def _is_worse(side: SideFit) -> bool:
+    """Whether the default predicts a run better than the others do, by more than repetitions differ."""
+    return (side.left_out_error or 0) > max(side.default_error, LEAST_SPREAD)
+
+
+def _drift(what: str, drift: Drift) -> str:
+    ends = (
+        f"× {significant(value, _DIGITS)} at {load:,}"
+        for load, value in ((drift.lowest, drift.at_lowest), (drift.highest, drift.at_highest))
+    )
+    return (
+        f"{what} times over the fit go from {' to '.join(ends)} at a time: one factor does not follow the load, and "
+        "beyond the loads that were measured it is off by more."
+    )
 
 
 def _reach(side: SideFit) -> str:

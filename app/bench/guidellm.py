@@ -37,7 +37,7 @@ def guidellm_points(values: dict[str, object], where: str) -> list[BenchPoint]:
 
 def _point(run: Fields, report: Fields) -> BenchPoint:
     metrics, strategy = run.part("metrics"), _strategy(run)
-    totals = _counts(run, metrics)
+    completed = _count(run, metrics, "successful")
     kind = first(strategy.text(key) for key in ("type_", "kind", "type"))
     return BenchPoint(
         tool=Tool.GUIDELLM,
@@ -48,7 +48,8 @@ def _point(run: Fields, report: Fields) -> BenchPoint:
         concurrency=closed_concurrency(kind, strategy),
         mean_concurrency=_mean(metrics, "request_concurrency"),
         request_rate_per_s=strategy.rate("rate") if kind in _SENT_AT_A_RATE else None,
-        requests=totals,
+        requests=completed,
+        failed=_count(run, metrics, "errored"),
         requests_per_s=_mean(metrics, "requests_per_second"),
         duration_s=run.number("duration") or run.part("run_stats").number("total_time"),
         prompt_tokens=_mean(metrics, "prompt_token_count"),
@@ -58,7 +59,7 @@ def _point(run: Fields, report: Fields) -> BenchPoint:
         latency=_spread(metrics, "request_latency", 1.0),
         output_tokens_per_s=_mean(metrics, "output_tokens_per_second"),
         total_tokens_per_s=_mean(metrics, "tokens_per_second"),
-        unusable=None if totals else NOTHING_COMPLETED,
+        unusable=None if completed or _mean(metrics, "request_latency") else NOTHING_COMPLETED,
     )
 
 
@@ -88,14 +89,14 @@ def _model(run: Fields, report: Fields) -> object:
     )
 
 
-def _counts(run: Fields, metrics: Fields) -> int | None:
+def _count(run: Fields, metrics: Fields, which: str) -> int | None:
     places: tuple[Fields, ...] = (
         metrics.part("request_totals"),
         run.part("request_totals"),
         run.part("scheduler_metrics").part("requests_made"),
         run.part("run_stats").part("requests_made"),
     )
-    return next((found for place in places if (found := place.whole("successful"))), None)
+    return next((found for place in places if (found := place.whole(which))), None)
 
 
 def _successful(metrics: Fields, name: str) -> Fields:

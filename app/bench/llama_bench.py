@@ -12,6 +12,8 @@ from app.bench.points import MOST_POINTS, TOO_MANY, BarePass, BenchError, BenchP
 CSV_HEADINGS = "build_commit,"
 ON_THE_HOST = "a part of the model ran on the host, which the scenario has not"
 NO_RATE = "no rate is told, or none of any tokens"
+_HOSTS = {"CPU", "BLAS"}
+"""Backends that are no GPU."""
 _TABLE_HEADINGS = ("model", "test", "t/s")
 _TEST = re.compile(
     r"(?:pp ?(?P<pp>[0-9]{1,9}))?\+?(?:tg ?(?P<tg>[0-9]{1,9}))?(?: @ d ?(?P<depth>[0-9]{1,9}))?", re.IGNORECASE
@@ -29,20 +31,33 @@ def llama_bench_point(values: dict[str, object], where: str) -> BenchPoint:
     Raises:
         BenchError: a figure is no measurement; says which.
     """
-    fields = Fields(values, where)
+    fields, backend = Fields(values, where), kind_name(values.get("backends") or values.get("backend"))
     rate, prompt, generated = fields.number("avg_ts"), fields.whole("n_prompt") or 0, fields.whole("n_gen") or 0
-    on_host = str(values.get("n_gpu_layers")) == "0" or bool(fields.number("n_cpu_moe"))
     bare = None
     if rate is not None and prompt + generated:
-        bare = BarePass(prompt, generated, fields.whole("n_depth") or 0, rate, fields.whole("n_batch"))
+        depth, batch = fields.whole("n_depth") or 0, fields.whole("n_batch")
+        bare = BarePass(prompt, generated, depth, rate, batch, _gpu_layers(fields))
     return BenchPoint(
         tool=Tool.LLAMA_BENCH,
         model=model_name(values.get("model_filename")),
-        backend=kind_name(values.get("backends") or values.get("backend")),
+        backend=backend,
         concurrency=1,
         bare=bare,
-        unusable=ON_THE_HOST if on_host else NO_RATE if bare is None else None,
+        unusable=ON_THE_HOST if _on_host(fields, backend) else NO_RATE if bare is None else None,
     )
+
+
+def _on_host(fields: Fields, backend: str | None) -> bool:
+    """Whether it says that layers, experts or the cache were kept from the GPU, or that there was none."""
+    backends = {name.strip() for name in (backend or "GPU").split(",")}
+    kept_back = str(fields.values.get("no_kv_offload")).lower() in ("true", "1")
+    no_layers = str(fields.values.get("n_gpu_layers")) == "0"
+    return backends <= _HOSTS or kept_back or no_layers or bool(fields.number("n_cpu_moe"))
+
+
+def _gpu_layers(fields: Fields) -> int | None:
+    """Layers on the GPU; None where it does not say, or -1: all."""
+    return None if str(fields.values.get("n_gpu_layers")) == "-1" else fields.whole("n_gpu_layers")
 
 
 def csv_points(rows: Sequence[Sequence[str]]) -> list[BenchPoint]:

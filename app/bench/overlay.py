@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import ValidationError
 
+from app.bench.llama_bench import ON_THE_HOST
 from app.bench.loads import Load, NoLoadError, load_of
 from app.bench.points import BarePass, BenchPoint
 from app.calc.deployment import Deployment
@@ -110,7 +111,7 @@ class Overlay:
 
 
 def overlay(base: Scenario, points: Sequence[BenchPoint], catalog: Catalog) -> Overlay:
-    """Each of `points` beside the prediction for `base` under the load of the point.
+    """Each of `points` beside the prediction for `base` under the load of the point; a run that comes twice, once.
 
     Raises:
         ScenarioError: `base` itself names something unknown, or something that is not computed.
@@ -118,7 +119,12 @@ def overlay(base: Scenario, points: Sequence[BenchPoint], catalog: Catalog) -> O
     resolve(base, catalog)
     laid: list[Laid] = []
     left_out: list[LeftOut] = []
+    seen: dict[BenchPoint, int] = {}
     for number, point in enumerate(points, start=1):
+        if seen.setdefault(point, number) != number and point.unusable is None:
+            # A file that is brought twice would make a fit look surer than it is.
+            left_out.append(LeftOut(number, point, f"it is run {seen[point]} again, to the last digit."))
+            continue
         try:
             laid.append(_laid(number, point, base, catalog))
         except NoLoadError as error:
@@ -200,6 +206,9 @@ def _laid(number: int, point: BenchPoint, base: Scenario, catalog: Catalog) -> L
         deployment = resolve(scenario, catalog).deployment
     except ScenarioError as error:
         raise NoLoadError(f"it is refused: {error.refusals[0].message.rstrip('.')}") from error
+    on_gpu = point.bare.gpu_layers if point.bare else None
+    if on_gpu is not None and on_gpu < deployment.architecture.n_layers:
+        raise NoLoadError(ON_THE_HOST)
     predicted = estimates(measured(deployment), point)
     figures = tuple(Beside(figure, value, predicted[figure]) for figure, value in times_of(point).items())
     if not figures:

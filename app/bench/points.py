@@ -48,6 +48,7 @@ NOT_TOLD = Spread()
 class BarePass:
     """What llama-bench times: a prompt of `prompt_tokens`, or `generated_tokens` one after the other, or both, behind
     `depth_tokens` that the cache holds already. One sequence, no server; `tokens_per_s` is of both together.
+    `gpu_layers` is how many layers were asked to lie on the GPU; None where all, or it is not told.
     """
 
     prompt_tokens: int
@@ -55,6 +56,7 @@ class BarePass:
     depth_tokens: int
     tokens_per_s: float
     batch_tokens: int | None = None
+    gpu_layers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class BenchPoint:
         mean_concurrency: requests that ran on average, where the tool counted them.
         request_rate_per_s: at which requests were sent, where they were sent at a rate.
         requests: those that were completed.
+        failed: those that were not, where the tool counted them.
         requests_per_s: completed in a second.
         duration_s: of the run.
         prompt_tokens: of a prompt, on average.
@@ -79,6 +82,7 @@ class BenchPoint:
         latency: from sending to the last token.
         output_tokens_per_s: generated.
         total_tokens_per_s: read and generated.
+        step_tokens: that a step gave on average, where the server drafted ahead (speculative decoding).
         bare: what llama-bench timed; it serves nobody, and the rest is empty.
         unusable: why the run is compared with nothing; None where it is.
     """
@@ -90,6 +94,7 @@ class BenchPoint:
     mean_concurrency: float | None = None
     request_rate_per_s: float | None = None
     requests: int | None = None
+    failed: int | None = None
     requests_per_s: float | None = None
     duration_s: float | None = None
     prompt_tokens: float | None = None
@@ -100,5 +105,6 @@ class BenchPoint:
     latency: Spread = NOT_TOLD
     output_tokens_per_s: float | None = None
     total_tokens_per_s: float | None = None
+    step_tokens: float | None = None
     bare: BarePass | None = None
     unusable: str | None = None

@@ -8,6 +8,7 @@ from app.bench.fields import Fields, first, kind_name, model_name, per
 from app.bench.points import BenchPoint, Spread, Tool
 
 NOTHING_COMPLETED = "no request was completed"
+NOT_COUNTED = "how many requests were completed is not told"
 
 
 def is_vllm(values: dict[str, object]) -> bool:
@@ -67,6 +68,7 @@ def _point(
         mean_concurrency=mean_concurrency,
         request_rate_per_s=fields.rate("request_rate"),
         requests=completed,
+        failed=fields.whole("failed"),
         requests_per_s=fields.number("request_throughput"),
         duration_s=fields.number("duration"),
         prompt_tokens=per(fields.number("total_input_tokens"), completed),
@@ -77,5 +79,6 @@ def _point(
         latency=latency,
         output_tokens_per_s=fields.number("output_throughput"),
         total_tokens_per_s=total,
-        unusable=None if completed else NOTHING_COMPLETED,
+        step_tokens=fields.number("spec_decode_acceptance_length") or fields.number("accept_length"),
+        unusable=None if completed else NOT_COUNTED if fields.values.get("completed") is None else NOTHING_COMPLETED,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.bench.doubts import doubts_about
 from app.bench.fit import FitReport, fit
 from app.bench.overlay import Overlay, overlay
 from app.bench.points import BenchPoint
@@ -16,7 +17,7 @@ NAME = "My benchmark"
 @dataclass(frozen=True, slots=True)
 class Study:
     """`scenario` is the default's; `calibrated` the same with the fit, and `after` the runs beside that, where there is
-    one.
+    one. `doubts` are sentences about the runs themselves.
     """
 
     scenario: Scenario
@@ -25,6 +26,7 @@ class Study:
     fit: FitReport
     calibrated: Scenario | None
     after: Overlay | None
+    doubts: Sequence[str] = ()
 
     @property
     def models(self) -> Sequence[str]:
@@ -46,4 +48,4 @@ def study(text: bytes, scenario: Scenario, catalog: Catalog, name: str = NAME) -
     if report.calibration is not None:
         calibrated = plain.model_copy(update={"calibration": report.calibration})
         after = overlay(calibrated, points, catalog)
-    return Study(plain, points, before, report, calibrated, after)
+    return Study(plain, points, before, report, calibrated, after, doubts_about(points, plain, catalog))

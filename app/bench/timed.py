@@ -57,6 +57,7 @@ class TimedRuns:
 
     def __init__(self, runs: Sequence[Laid], catalog: Catalog) -> None:
         plain = [run.scenario.model_copy(update={"calibration": None}) for run in runs]
+        self.loads = [run.load.concurrency for run in runs]
         self._deployments: list[Deployment] = [resolve(scenario, catalog).deployment for scenario in plain]
         self.times = [time for number, run in enumerate(runs) for time in self._times(number, run)]
 

@@ -11,7 +11,8 @@ from starlette.responses import Response
 from app.bench.keeping import contents_of, kept
 from app.pages.saving import query_of, text_of
 from app.pages.secret_links import PRIVATE, edit_token_of, shown_once, to_new_link
-from app.refusal import ScenarioError
+from app.refusal import Refusal, ScenarioError
+from app.scenario import Scenario
 from app.web import urls
 from app.web.links import ShareTexts, expiry, living, store_problems
 from app.web.problem import invalid, refusals_of
@@ -31,7 +32,7 @@ async def keep(request: Request) -> Response:
     async with request.form() as form:
         texts, items = _texts(form), query_of(form)
     try:
-        scenario = scenario_from(items)
+        scenario = _called(scenario_from(items), texts.title)
         contents = await run_in_threadpool(
             contents_of, scenario, services.catalog, texts.title, expiry(texts.expires_in_days, services.settings)
         )
@@ -73,6 +74,13 @@ async def revoke(slug: Slug, request: Request) -> Response:
     return _templates(request).page("revoked", {}, headers=PRIVATE)
 
 
+def _called(scenario: Scenario, title: str) -> Scenario:
+    """The scenario with its calibration called as it is kept: the workbench then says the same name as the link."""
+    if scenario.calibration is None:
+        return scenario
+    return scenario.model_copy(update={"calibration": scenario.calibration.model_copy(update={"name": title})})
+
+
 def _texts(form: FormData) -> ShareTexts:
     """Title and expiry of a posted form.
 
@@ -80,9 +88,11 @@ def _texts(form: FormData) -> ShareTexts:
         ProblemError: 422, each message at its field.
     """
     days = text_of(form, "expires_in_days").strip()
-    whole = int(days) if days.isascii() and days.isdigit() and len(days) < 6 else None
+    if days and not (days.isascii() and days.isdigit() and len(days) < 6):
+        raise invalid([Refusal("expires_in_days", "Must be a number of days.")])
+    given = {"title": text_of(form, "title"), "expires_in_days": int(days) if days else None}
     try:
-        return ShareTexts.model_validate({"title": text_of(form, "title"), "expires_in_days": whole if days else None})
+        return ShareTexts.model_validate(given)
     except ValidationError as error:
         raise invalid(refusals_of(error)) from error
 

@@ -1,5 +1,6 @@
 """POST /benchmarks and /calibrations: results in, overlay and fit out; a calibration kept, read and revoked."""
 
+import json
 from typing import Any
 
 import pytest
@@ -14,24 +15,30 @@ CALIBRATIONS = f"{API}/calibrations"
 SCENARIO = {"model": {"id": "llama-3.1-8b"}, "hardware": {"id": "h100-sxm-80gb"}, "precision": {"weights": "bf16"}}
 
 
-def brought(calculator: TestClient, name: str = "vllm_serve_appended.jsonl", **more: Any) -> dict[str, Any]:
-    body = {"text": contents(name).decode(), "scenario": SCENARIO, **more}
-    answer = calculator.post(BENCHMARKS_API, json=body)
-    assert answer.status_code == 200, answer.text[:500]
-    found: dict[str, Any] = answer.json()
+@pytest.fixture(scope="module")
+def answers(calculator: TestClient) -> dict[str, str]:
+    """What is answered to each file of results, asked for once."""
+    bodies = {name: {"text": contents(name).decode(), "scenario": SCENARIO} for name in RESULTS}
+    return {name: calculator.post(BENCHMARKS_API, json=body).text for name, body in bodies.items()}
+
+
+@pytest.fixture(scope="module")
+def sweep(answers: dict[str, str]) -> dict[str, Any]:
+    """What is answered to a sweep of eight runs."""
+    found: dict[str, Any] = json.loads(answers["vllm_serve_appended.jsonl"])
     return found
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_each_format_is_answered_whole(calculator: TestClient, name: str) -> None:
-    found = brought(calculator, name)
+def test_each_format_is_answered_whole(answers: dict[str, str], name: str) -> None:
+    found = json.loads(answers[name])
     assert found["points"]
     assert len(found["overlay"]["runs"]) + len(found["overlay"]["left_out"]) == len(found["points"])
     assert found["fit"]["words"]
 
 
-def test_the_fit_is_a_scenario_that_evaluates(calculator: TestClient) -> None:
-    found = brought(calculator)
+def test_the_fit_is_a_scenario_that_evaluates(calculator: TestClient, sweep: dict[str, Any]) -> None:
+    found = sweep
     calibration = found["fit"]["calibration"]
     assert found["scenario"]["calibration"] == calibration
     assert calibration["decode"]["factor"] == pytest.approx(1.29, abs=0.02)
@@ -43,8 +50,8 @@ def test_the_fit_is_a_scenario_that_evaluates(calculator: TestClient) -> None:
     assert evaluated.json()["scenario"]["calibration"] == calibration
 
 
-def test_runs_stand_beside_the_default_and_beside_the_fit(calculator: TestClient) -> None:
-    found = brought(calculator)
+def test_runs_stand_beside_the_default_and_beside_the_fit(sweep: dict[str, Any]) -> None:
+    found = sweep
     for before, after in zip(found["overlay"]["runs"], found["calibrated"]["runs"], strict=True):
         for plain, fitted in zip(before["figures"], after["figures"], strict=True):
             assert plain["measured"] == fitted["measured"]
@@ -81,9 +88,8 @@ def test_what_is_not_right_is_told_at_its_path(calculator: TestClient, changes: 
     assert path in paths(answer)
 
 
-def test_an_answer_repeats_nothing_private(calculator: TestClient) -> None:
-    for name in RESULTS:
-        answer = calculator.post(BENCHMARKS_API, json={"text": contents(name).decode(), "scenario": SCENARIO}).text
+def test_an_answer_repeats_nothing_private(answers: dict[str, str]) -> None:
+    for answer in answers.values():
         assert not [word for word in ("secret", "internal", "someone", "somebody", "10.1.2.3") if word in answer]
 
 
@@ -92,20 +98,20 @@ def calibrated() -> dict[str, Any]:
     return {**SCENARIO, "calibration": {"name": "Mine", "decode": side}}
 
 
-def test_a_calibration_is_kept_read_and_revoked(client: TestClient) -> None:
-    made = client.post(CALIBRATIONS, json={"title": "Night run", "scenario": calibrated()})
+def test_a_calibration_is_kept_read_and_revoked(calculator: TestClient) -> None:
+    made = calculator.post(CALIBRATIONS, json={"title": "Night run", "scenario": calibrated()})
     assert made.status_code == 201, made.text
     slug, token = made.json()["slug"], made.json()["edit_token"]
     address = made.headers["location"]
     assert address == f"{CALIBRATIONS}/{slug}"
-    read = client.get(address).json()
+    read = calculator.get(address).json()
     assert read["title"] == "Night run"
     assert read["calibration"]["decode"]["factor"] == 1.25
     assert read["scenario"]["calibration"] == read["calibration"]
-    assert client.post(f"{API}/evaluate", json=read["scenario"]).status_code == 200
-    assert client.delete(address, headers={"X-Edit-Token": "wrong"}).status_code == 403
-    assert client.delete(address, headers={"X-Edit-Token": token}).status_code == 204
-    assert client.get(address).status_code == 404
+    assert calculator.post(f"{API}/evaluate", json=read["scenario"]).status_code == 200
+    assert calculator.delete(address, headers={"X-Edit-Token": "wrong"}).status_code == 403
+    assert calculator.delete(address, headers={"X-Edit-Token": token}).status_code == 204
+    assert calculator.get(address).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -120,12 +126,12 @@ def test_a_calibration_is_kept_read_and_revoked(client: TestClient) -> None:
     ],
     ids=range(6),
 )
-def test_what_is_no_calibration_is_not_kept(client: TestClient, body: dict[str, Any], path: str) -> None:
-    answer = client.post(CALIBRATIONS, json=body)
+def test_what_is_no_calibration_is_not_kept(calculator: TestClient, body: dict[str, Any], path: str) -> None:
+    answer = calculator.post(CALIBRATIONS, json=body)
     assert answer.status_code == 422, answer.text
     assert path in paths(answer)
 
 
-def test_links_of_other_kinds_are_not_found(client: TestClient) -> None:
-    snapshot = client.post(f"{API}/snapshots", json={"title": "x"}).json()
-    assert client.get(f"{CALIBRATIONS}/{snapshot['slug']}").status_code == 404
+def test_links_of_other_kinds_are_not_found(calculator: TestClient) -> None:
+    snapshot = calculator.post(f"{API}/snapshots", json={"title": "x"}).json()
+    assert calculator.get(f"{CALIBRATIONS}/{snapshot['slug']}").status_code == 404

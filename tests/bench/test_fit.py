@@ -4,12 +4,13 @@ import random
 
 import pytest
 
-from app.answer import answer
 from app.bench.fit import FitReport, fit
 from app.bench.fit_words import off, sentences
 from app.bench.overlay import overlay
 from app.bench.points import BenchPoint, Spread, Tool
+from app.calc.measure import measure
 from app.catalog.catalog import load_catalog
+from app.resolve import resolve
 from app.scenario_calibration import OwnCalibration, OwnFactor
 from tests.bench.files import bare, points, served
 
@@ -35,8 +36,8 @@ def synthetic(decode: float, prefill: float, noise: float = 0.0, levels: tuple[i
         name="truth", decode=OwnFactor(factor=decode, points=1), prefill=OwnFactor(factor=prefill, points=1)
     )
     drawn, found = random.Random(5), []
-    for (one,) in (overlay(served(), [run(level, tpot=1.0)], CATALOG).laid for level in levels):
-        told = answer(one.scenario.model_copy(update={"calibration": own}), CATALOG).evaluation.measures.serving
+    for one in overlay(served(), [run(level, tpot=1.0) for level in levels], CATALOG).laid:
+        told = measure(resolve(one.scenario.model_copy(update={"calibration": own}), CATALOG).deployment).serving
         ttft, tpot = ((estimate.mid or 0) * math.exp(drawn.gauss(0, noise)) for estimate in (told.ttft_s, told.tpot_s))
         found.append(run(one.load.concurrency, ttft=ttft, tpot=tpot))
     return found
@@ -46,7 +47,7 @@ def fitted(runs: list[BenchPoint] | tuple[BenchPoint, ...]) -> FitReport:
     return fit(overlay(served(), runs, CATALOG), CATALOG, "Mine")
 
 
-@pytest.mark.parametrize(("decode", "prefill"), [(1.3, 1.15), (2.5, 0.8), (0.9, 3.0), (1.0, 1.0)])
+@pytest.mark.parametrize(("decode", "prefill"), [(2.5, 0.8), (0.9, 3.0), (1.0, 1.0)])
 def test_the_factors_of_a_stack_that_is_just_slower_are_found(decode: float, prefill: float) -> None:
     report = fitted(synthetic(decode, prefill))
     assert report.decode is not None
@@ -58,7 +59,7 @@ def test_the_factors_of_a_stack_that_is_just_slower_are_found(decode: float, pre
 
 
 def test_the_fitted_calibration_is_what_the_workbench_then_expects() -> None:
-    runs = synthetic(1.5, 1.2, noise=0.03)
+    runs = synthetic(1.5, 1.2, noise=0.03, levels=(1, 4, 16, 64))
     report = fitted(runs)
     calibrated = served().model_copy(update={"calibration": report.calibration})
     after = overlay(calibrated, runs, CATALOG)
@@ -68,7 +69,7 @@ def test_the_fitted_calibration_is_what_the_workbench_then_expects() -> None:
 
 
 def test_a_calibration_that_is_carried_already_is_left_aside() -> None:
-    runs = synthetic(1.5, 1.2)
+    runs = synthetic(1.5, 1.2, levels=(1, 16))
     report = fitted(runs)
     carried = served().model_copy(update={"calibration": report.calibration})
     assert fit(overlay(carried, runs, CATALOG), CATALOG, "Mine") == report
@@ -126,7 +127,7 @@ def test_times_below_their_ceilings_are_counted_at_them_and_told() -> None:
     assert report.decode.at_ceiling == 4
     assert 0.05 <= report.decode.factor.factor < 1
     words = " ".join(sentences(report))
-    assert "4 times beat their ceilings and are counted at it" in words
+    assert "4 decode times beat their ceilings and are counted at them" in words
     after = overlay(served().model_copy(update={"calibration": report.calibration}), runs, CATALOG)
     assert all((beside.predicted.mid or 0) >= beside.predicted.ceiling for one in after.laid for beside in one.figures)
 
@@ -157,7 +158,7 @@ def test_of_very_many_runs_some_are_taken_evenly(monkeypatch: pytest.MonkeyPatch
         ("llama_bench.json", bare()),
         ("llama_bench.md", bare()),
     ],
-    ids=str,
+    ids=["vllm", "sglang", "guidellm json", "guidellm csv", "llama json", "llama md"],
 )
 def test_a_fit_to_half_of_a_file_predicts_the_other_half_better_than_the_default(name: str, scenario: object) -> None:
     report = fit(overlay(scenario, points(name), CATALOG), CATALOG, name)  # type: ignore[arg-type]
@@ -172,3 +173,39 @@ def test_a_fit_to_half_of_a_file_predicts_the_other_half_better_than_the_default
 )
 def test_a_log_error_is_told_as_how_far_off(error: float, words: str) -> None:
     assert off(error) == words
+
+
+def test_a_factor_that_does_not_follow_the_load_is_told() -> None:
+    runs = synthetic(1.3, 1.2, levels=(1, 4, 16, 64))
+    leaning = [replaced(one, (one.concurrency or 1) ** 0.25) for one in runs]
+    report = fitted(leaning)
+    assert report.decode is not None
+    assert report.prefill is not None
+    assert report.decode.drift is not None
+    assert (report.decode.drift.lowest, report.decode.drift.highest) == (1, 64)
+    assert report.decode.drift.at_lowest < 0.8
+    assert report.decode.drift.at_highest > 1.25
+    words = " ".join(sentences(report))
+    assert "Decode times over the fit go from × 0." in words
+    assert "Prefill times over the fit" not in words
+    assert "over the fit go" not in " ".join(sentences(fitted(runs)))
+
+
+def replaced(point: BenchPoint, factor: float) -> BenchPoint:
+    return dataclasses.replace(point, tpot=Spread(median_s=(point.tpot.median_s or 0) * factor))
+
+
+def test_a_side_that_is_no_better_than_the_default_is_told_though_the_other_is() -> None:
+    runs = synthetic(1.0, 2.0, levels=(1, 4, 16, 64))
+    report = fitted([replaced(one, factor) for one, factor in zip(runs, (1.5, 0.7, 0.7, 1.5), strict=True)])
+    assert report.held_out is not None
+    words = " ".join(sentences(report))
+    assert words.count("This factor is no better than the default") == 1
+    assert "Decode times predicted from the other runs" in words.partition("This factor")[0]
+    assert "Prefill times predicted" not in words.partition("This factor")[0]
+
+
+def test_times_in_the_wrong_unit_are_not_passed_over() -> None:
+    words = " ".join(sentences(fitted([run(level, tpot=20.0) for level in (1, 8, 64)])))
+    assert "is as far as a calibration goes" in words
+    assert "Even with the fit decode times are typically off by a factor of" in words

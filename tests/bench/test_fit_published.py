@@ -15,11 +15,11 @@ from app.measured import scenario_of
 from app.scenario import Scenario
 
 CATALOG = load_catalog()
-FEWEST, GROUPS = 6, 12
+FEWEST, GROUPS = 6, 9
 
 
 def stacks() -> list[tuple[Scenario, list[BenchPoint]]]:
-    """Stacks that somebody measured under six loads or more: the twelve of most, each with its runs."""
+    """Stacks that somebody measured under six loads or more: the nine of most, each with its runs."""
     found: dict[tuple[str, ...], dict[tuple[str, ...], list[BenchPoint]]] = {}
     first: dict[tuple[str, ...], Scenario] = {}
     for row in CATALOG.measurements:

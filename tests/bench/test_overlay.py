@@ -171,3 +171,17 @@ def test_files_of_servers_are_laid_over_whole(name: str) -> None:
     assert not found.left_out
     assert not found.suspicious
     assert all(one.of(Figure.TTFT) and one.of(Figure.TPOT) and one.of(Figure.OUTPUT) for one in found.laid)
+
+
+def test_a_run_that_comes_twice_counts_once() -> None:
+    found = overlay(served(), [RUN, dataclasses.replace(RUN, concurrency=8), RUN], CATALOG)
+    assert [one.number for one in found.laid] == [1, 2]
+    assert [(out.number, out.reason) for out in found.left_out] == [(3, "it is run 1 again, to the last digit.")]
+
+
+@pytest.mark.parametrize(("layers", "usable"), [(None, True), (99, True), (32, True), (31, False), (1, False)])
+def test_layers_that_were_kept_on_the_host_are_counted(layers: int | None, usable: bool) -> None:
+    point = points("llama_bench.json")[0]
+    assert point.bare is not None
+    partly = dataclasses.replace(point, bare=dataclasses.replace(point.bare, gpu_layers=layers))
+    assert bool(overlay(bare(), [partly], CATALOG).laid) is usable

@@ -131,6 +131,45 @@ def test_a_run_on_the_host_is_told_apart() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("given_text", "told"),
+    [
+        (b'"backends": "CUDA"', b'"backends": "CPU"'),
+        (b'"backends": "CUDA"', b'"backends": "BLAS,CPU"'),
+        (b'"n_depth": ', b'"no_kv_offload": true, "n_depth": '),
+        (b'"n_depth": ', b'"n_cpu_moe": 4, "n_depth": '),
+    ],
+    ids=["cpu", "blas", "cache", "experts"],
+)
+def test_whatever_else_says_host_is_told_apart_too(given_text: bytes, told: bytes) -> None:
+    assert {point.unusable for point in read(contents("llama_bench.json").replace(given_text, told))} == {
+        "a part of the model ran on the host, which the scenario has not"
+    }
+
+
+def test_failures_are_counted_and_runs_that_are_not_counted_are_used() -> None:
+    run = b'{"request_throughput": 1, "total_token_throughput": 1, "completed": 28, "failed": 100}'
+    assert read(run)[0].failed == 100
+    assert read(contents("guidellm_0.5.json").replace(b'"successful": 64', b'"of_them": 64'))[0].unusable is None
+    (point,) = read(b'{"request_throughput": 1, "total_token_throughput": 1}')
+    assert point.unusable == "how many requests were completed is not told"
+
+
+@pytest.mark.parametrize("cell", ["N/A", "", "-", "null", "None"])
+def test_a_cell_that_says_that_there_is_no_figure_is_none(cell: str) -> None:
+    (point,) = read(contents("aiperf.csv").replace(b"134.79,89.86", f"{cell},89.86".encode()))
+    assert point.ttft.mean_s is None
+    assert point.ttft.median_s == pytest.approx(0.12837)
+
+
+def test_what_a_step_gives_with_drafts_is_read() -> None:
+    assert (
+        read(contents("sglang.jsonl").replace(b'"accept_length": null', b'"accept_length": 2.4'))[0].step_tokens == 2.4
+    )
+    run = b'{"request_throughput": 1, "total_token_throughput": 1, "spec_decode_acceptance_length": 3.1}'
+    assert read(run)[0].step_tokens == 3.1
+
+
 def test_a_run_that_completed_nothing_is_kept_with_its_reason() -> None:
     (point,) = read(b'{"request_throughput": 0, "total_token_throughput": 0, "completed": 0}')
     assert point.unusable == "no request was completed"
@@ -225,16 +264,16 @@ def test_keys_are_shown_safely_and_values_never() -> None:
 @pytest.mark.parametrize(
     "hostile",
     [
-        b"[" * MOST_BYTES,
+        b"[" * (MOST_BYTES // 4),
         b"[" * 5_000 + b"]" * 5_000,
         b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
-        b'["' + b'\\"' * (MOST_BYTES // 2 - 2),
-        b'{"a": "' + b"\\" * (MOST_BYTES - 8),
-        b"[]" * (MOST_BYTES // 2),
-        b'{"benchmarks": [' + b'{"metrics":{}},' * 100_000 + b'{"metrics":{}}]}',
-        b"build_commit,n_prompt,n_gen,avg_ts\n" + b"a,1,1,1\n" * 200_000,
-        b"| model | test | t/s |\n" + b"| m | pp1 | 1 |\n" * 100_000,
-        b"{" + b'"k":1,' * 300_000 + b'"z":1}',
+        b'["' + b'\\"' * (MOST_BYTES // 8),
+        b'{"a": "' + b"\\" * (MOST_BYTES // 4),
+        b"[]" * (MOST_BYTES // 8),
+        b'{"benchmarks": [' + b'{"metrics":{}},' * 25_000 + b'{"metrics":{}}]}',
+        b"build_commit,n_prompt,n_gen,avg_ts\n" + b"a,1,1,1\n" * 50_000,
+        b"| model | test | t/s |\n" + b"| m | pp1 | 1 |\n" * 25_000,
+        b"{" + b'"k":1,' * 75_000 + b'"z":1}',
         b'{"request_throughput":1,"total_token_throughput":1,"completed":1}\n' * 20_000,
         b"a" * MOST_BYTES,
         b"Metric,avg\n" + b"a,\n" * (MOST_BYTES // 8),
@@ -244,7 +283,7 @@ def test_keys_are_shown_safely_and_values_never() -> None:
 def test_hostile_files_are_refused_in_little_time(hostile: bytes) -> None:
     started = time.process_time()
     refusal(hostile)
-    assert time.process_time() - started < 3
+    assert time.process_time() - started < 1
 
 
 def test_a_file_beyond_the_limit_is_not_looked_at() -> None:

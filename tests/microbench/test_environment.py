@@ -1,6 +1,6 @@
 """The worker is given what a card needs, and no secret."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.microbench.environment import worker_environment
@@ -42,6 +42,7 @@ def test_one_card_is_pinned_by_its_key() -> None:
     assert worker_environment(OWN, "GPU-1234")["CUDA_VISIBLE_DEVICES"] == "GPU-1234"
 
 
+@settings(max_examples=40)
 @given(
     st.dictionaries(st.sampled_from(["TOKENROOF_", "CUDA_", "NVIDIA_", "LC_", ""]), st.text("AKEY_TOKN", max_size=9))
 )

@@ -4,7 +4,7 @@ import json
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.calc.dtypes import Dtype
@@ -59,6 +59,7 @@ GOOD = line_of(
 )
 
 
+@settings(max_examples=40)
 @given(SAID)
 def test_what_is_said_is_heard(said: Outcome | Progress | Failure) -> None:
     line = line_of(said)
@@ -67,12 +68,14 @@ def test_what_is_said_is_heard(said: Outcome | Progress | Failure) -> None:
     assert said_in(line) == said
 
 
+@settings(max_examples=40)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused(line: bytes) -> None:
     with pytest.raises(GarbledLineError):
         said_in(line)
 
 
+@settings(max_examples=40)
 @given(st.integers(0, len(GOOD) - 1), st.binary(min_size=1, max_size=4))
 def test_a_line_that_was_tampered_with_says_what_can_be_or_nothing(at: int, put: bytes) -> None:
     with suppress(GarbledLineError):

@@ -10,10 +10,12 @@ import pytest
 from app.microbench.faults import Fault, MeasureError
 from app.microbench.lock import held
 from app.microbench.measure import NotKeptError, Rig, installed_libraries, measure
+from app.microbench.outcome import Outcome
 from app.microbench.result import MeasuredRoofs
 from app.probes.amd_card import VENDOR as AMD
 from app.probes.card import CardReadings
 from app.probes.reading import Absence, Reading
+from tests.microbench.measured import stream
 from tests.microbench.workers import NAME, TOTAL_BYTES, UUID, card, nothing_seen, rig, seen
 
 GIB = 2**30
@@ -30,6 +32,16 @@ def refusal(asked: Rig, device: int = 0) -> MeasureError:
     assert not admitted
     assert asked.store.read() == ()
     return caught.value
+
+
+@pytest.fixture
+def found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process for what the worker has no part in: it is said at once to have found a card and its roofs."""
+
+    async def worker(*_: object, **__: object) -> Outcome:
+        return Outcome("torch", {"torch": "2.9.1"}, NAME, TOTAL_BYTES, (stream(2.9e12),), ())
+
+    monkeypatch.setattr("app.microbench.measure.run_worker", worker)
 
 
 def test_roofs_are_measured_and_kept_with_the_card_before_and_after(tmp_path: Path) -> None:
@@ -81,10 +93,12 @@ def test_a_card_that_cannot_be_measured_is_refused_by_name(
     ],
     ids=lambda changed: "-".join(changed),
 )
+@pytest.mark.usefixtures("found_at_once")
 def test_a_card_that_is_free_or_of_which_nothing_is_known_is_measured(tmp_path: Path, changed: dict[str, Any]) -> None:
     assert run(rig(tmp_path, seen(card(**changed)))).streams
 
 
+@pytest.mark.usefixtures("found_at_once")
 def test_a_machine_without_a_probe_is_measured_too_and_says_what_it_does_not_know(tmp_path: Path) -> None:
     roofs = run(rig(tmp_path, nothing_seen()))
     assert roofs.card == (NAME, TOTAL_BYTES)
@@ -122,6 +136,7 @@ def unpinned(**changed: Any) -> CardReadings:
     return card(uuid=Reading.missing(Absence.NOT_REPORTED), **changed)
 
 
+@pytest.mark.usefixtures("found_at_once")
 def test_without_a_key_readings_are_believed_only_of_a_card_of_that_name(tmp_path: Path) -> None:
     same = run(rig(tmp_path, seen(unpinned())))
     assert same.before.sm_clock_mhz.value == 1980
@@ -149,6 +164,7 @@ def test_a_card_that_is_lost_while_it_works(tmp_path: Path) -> None:
     assert roofs.after.sm_clock_mhz.absence is Absence.NO_DRIVER
 
 
+@pytest.mark.usefixtures("found_at_once")
 def test_one_at_a_time(tmp_path: Path) -> None:
     asked = rig(tmp_path)
     with held(asked.lock):
@@ -163,6 +179,7 @@ def test_without_a_library_there_is_nothing_to_measure_with(tmp_path: Path) -> N
     assert "torch nor cupy" in error.message
 
 
+@pytest.mark.usefixtures("found_at_once")
 def test_roofs_that_cannot_be_kept_are_handed_over_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "a file").write_text("")
     asked = rig(tmp_path / "a file", lock=tmp_path / "lock")

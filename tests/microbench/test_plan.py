@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.calc.dtypes import Dtype
@@ -30,6 +30,7 @@ PLANS = st.builds(
 )
 
 
+@settings(max_examples=40)
 @given(PLANS)
 def test_a_plan_survives_its_line(plan: Plan) -> None:
     line = plan.line()
@@ -75,6 +76,7 @@ def test_worked_numbers_of_the_room() -> None:
     assert product_bytes(Dtype.INT8, 4096) == (1 + 1 + 4 + 4) * 4096**2
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 2**42), st.none() | st.integers(1, 2**34))
 def test_vectors_outgrow_the_cache_and_stay_within_the_room(free_bytes: int, cache_bytes: int | None) -> None:
     room = room_bytes(free_bytes)

@@ -66,8 +66,8 @@ open({str(told)!r}, "w").write(f"{{os.getpid()}} {{child}}")
 print({PROGRESS!r}, end="", flush=True)
 time.sleep(60)
 """
-    error = refusal(code, Limits(1.0))
-    assert (error.fault, error.detail) == (Fault.TIMEOUT, "1 s")
+    error = refusal(code, Limits(0.5))
+    assert (error.fault, error.detail) == (Fault.TIMEOUT, "0.5 s")
     assert all(gone(int(number)) for number in told.read_text().split())
 
 

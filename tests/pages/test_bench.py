@@ -15,6 +15,7 @@ from tests.pages.dom import Node, parse
 BENCHMARKS, CALIBRATIONS = "/benchmarks", "/calibrations"
 HOSTILE = '"><script>alert(1)</script>'
 SWEEP = contents("vllm_serve_appended.jsonl").decode()
+FIRST = SWEEP.partition("\n")[0] + "\n"
 STACK = {**BASE, "engine": "vllm", "w": "bf16", "tp": "1"}
 USE = "Use this calibration in the workbench"
 
@@ -28,6 +29,12 @@ def laid(client: TestClient, text: str = SWEEP, status: int = 200, **more: Any) 
     answer = post(client, text, **more)
     assert answer.status_code == status, answer.text[:800]
     return parse(answer.text)
+
+
+@pytest.fixture(scope="module")
+def swept(reader: TestClient) -> Node:
+    """The page of the sweep, asked for once."""
+    return laid(reader, name="H100 sweep", prompt="777")
 
 
 def link_to_workbench(tree: Node) -> str:
@@ -54,8 +61,8 @@ def test_an_address_fills_the_form_and_what_is_not_shown_goes_along(reader: Test
     assert tree.id("f-tp")["value"] == "2"
 
 
-def test_a_sweep_is_drawn_told_and_fitted(reader: TestClient) -> None:
-    tree = laid(reader, name="H100 sweep")
+def test_a_sweep_is_drawn_told_and_fitted(swept: Node) -> None:
+    tree = swept
     assert "8 runs of vllm bench serve" in tree.id("fit-title").text
     told = tree.id("fit").text
     assert "Decode times are 1.29 times those of the default (8 points)" in told
@@ -70,8 +77,8 @@ def test_a_sweep_is_drawn_told_and_fitted(reader: TestClient) -> None:
     assert rows[1]["With the fit"].startswith("× 0.9") or rows[1]["With the fit"].startswith("× 1")
 
 
-def test_the_calibration_goes_on_by_value(reader: TestClient) -> None:
-    href = link_to_workbench(laid(reader, name="H100 sweep", prompt="777"))
+def test_the_calibration_goes_on_by_value(reader: TestClient, swept: Node) -> None:
+    href = link_to_workbench(swept)
     items = items_of(href)
     assert (items["cal_name"], items["prompt"]) == ("H100 sweep", "777")
     assert float(items["cal_decode"]) == pytest.approx(1.29, abs=0.02)
@@ -79,11 +86,10 @@ def test_the_calibration_goes_on_by_value(reader: TestClient) -> None:
     assert "H100 sweep" in shown.text
 
 
-def test_results_and_name_stay_in_the_form(reader: TestClient) -> None:
-    tree = laid(reader, name="Night run")
-    assert tree.id("f-text").raw.strip() == SWEEP.strip()
-    assert tree.id("f-name")["value"] == "Night run"
-    assert tree.id("f-engine").one("option", selected="")["value"] == "vllm"
+def test_results_and_name_stay_in_the_form(swept: Node) -> None:
+    assert swept.id("f-text").raw.strip() == SWEEP.strip()
+    assert swept.id("f-name")["value"] == "H100 sweep"
+    assert swept.id("f-engine").one("option", selected="")["value"] == "vllm"
 
 
 def test_several_files_are_one_benchmark(reader: TestClient) -> None:
@@ -150,13 +156,13 @@ def test_a_wrong_name_is_told_at_its_field(reader: TestClient) -> None:
 
 
 def test_runs_that_cannot_be_asked_are_named(reader: TestClient) -> None:
-    text = SWEEP + '{"request_throughput": 0, "total_token_throughput": 0, "completed": 0}\n'
+    text = FIRST + '{"request_throughput": 0, "total_token_throughput": 0, "completed": 0}\n'
     tree = laid(reader, text)
-    assert "Run 9: no request was completed." in tree.text
+    assert "Run 2: no request was completed." in tree.text
 
 
 def test_what_is_faster_than_can_be_is_flagged(reader: TestClient) -> None:
-    tree = laid(reader, SWEEP, hw="rtx-4090", w="fp16")
+    tree = laid(reader, FIRST, hw="rtx-4090", w="fp16")
     assert "better than any software could be" in tree.text
     assert "beats the ceiling" in tree.text
 
@@ -177,31 +183,28 @@ def test_the_page_is_at_hand_in_the_bar(reader: TestClient) -> None:
 
 
 @pytest.fixture
-def kept(client: TestClient) -> Response:
+def kept(client: TestClient, swept: Node) -> Response:
     """A calibration that was kept, as the browser is led to it."""
-    tree = laid(client, name="H100 sweep")
-    query = tree.one("input", name="query")["value"]
+    query = swept.one("input", name="query")["value"]
     made = client.post(CALIBRATIONS, data={"query": query, "title": "Night <b>run</b>", "expires_in_days": "7"})
     assert made.status_code == 200, made.text[:500]
     assert made.history[0].status_code == 303
     return made
 
 
-def test_a_kept_calibration_shows_its_token_once_and_leads_on(client: TestClient, kept: Response) -> None:
-    tree = parse(kept.text)
-    assert tree.id("edit-token").text
+def test_a_kept_calibration_shows_its_token_once_leads_on_and_is_revoked_with_it(
+    client: TestClient, kept: Response
+) -> None:
+    path, tree = kept.url.path, parse(kept.text)
+    token = tree.id("edit-token").text
     assert "Night <b>run</b>" in tree.text
     assert kept.headers["cache-control"] == "private, no-store"
-    again = page(client, kept.url.path)
+    again = page(client, path)
     assert not again.all(id="edit-token")
     href = next(a["href"] for a in again.all("a") if a.text == "Use it in the workbench")
-    assert items_of(href)["cal_name"] == "H100 sweep"
+    assert items_of(href)["cal_name"] == "Night <b>run</b>"
     assert "llama-3.1-8b on h100-sxm-80gb, vllm" in again.text
-    assert page(client, href).text
-
-
-def test_a_kept_calibration_is_revoked_with_its_token_only(client: TestClient, kept: Response) -> None:
-    path, token = kept.url.path, parse(kept.text).id("edit-token").text
+    assert "Night <b>run</b>" in page(client, href).text
     assert client.post(f"{path}/revoke", data={"edit_token": "wrong"}).status_code == 403
     assert client.get(path).status_code == 200
     assert client.post(f"{path}/revoke", data={"edit_token": token}).status_code == 200
@@ -221,8 +224,20 @@ def test_a_kept_calibration_is_revoked_with_its_token_only(client: TestClient, k
     ],
     ids=range(7),
 )
-def test_what_is_no_calibration_is_not_kept(client: TestClient, query: str, title: str) -> None:
-    assert client.post(CALIBRATIONS, data={"query": query, "title": title}).status_code == 422
+def test_what_is_no_calibration_is_not_kept(reader: TestClient, query: str, title: str) -> None:
+    assert reader.post(CALIBRATIONS, data={"query": query, "title": title}).status_code == 422
+
+
+@pytest.mark.parametrize("days", ["soon", "-1", "0", "99999", "1e2"])
+def test_an_expiry_that_is_none_is_refused(reader: TestClient, days: str) -> None:
+    query = "model=llama-3.1-8b&hw=l4&cal_name=a&cal_decode=1.2&cal_decode_n=1"
+    assert reader.post(CALIBRATIONS, data={"query": query, "title": "A", "expires_in_days": days}).status_code == 422
+
+
+def test_another_model_than_the_chosen_one_is_told_before_the_numbers(reader: TestClient) -> None:
+    told = laid(reader, FIRST, model="qwen3-8b").id("fit").text
+    assert "The runs name meta-llama/Llama-3.1-8B-Instruct, and Qwen3-8B is chosen" in told
+    assert told.index("is chosen") < told.index("Decode times")
 
 
 def test_a_link_that_never_was_is_not_found(reader: TestClient) -> None:
