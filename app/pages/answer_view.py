@@ -104,16 +104,18 @@ def subject(answered: Answer) -> str:
     cards = deployment.accelerator.name if gpus == 1 else f"{gpus:,} × {deployment.accelerator.name}"
     return (
         f"{deployment.architecture.name} on {cards}; {formats}; {lengths}; "
-        f"{users:,} {'user' if users == 1 else 'users'}; {engine_words(answered)}"
+        f"{users:,} {'user' if users == 1 else 'users'}; {engine_words(answered)}{_calibrated(answered)}"
     )
+
+
+def _calibrated(answered: Answer) -> str:
+    own = answered.evaluation.deployment.own_calibration
+    return "" if own is None else f"; calibrated by «{own.name}»"
 
 
 def _stamp(answered: Answer) -> str:
     expected = answered.evaluation.measures.expected
     fitted = "" if expected is None else f", calibration {expected.calibration_version}"
-    own = answered.evaluation.deployment.own_calibration
-    if own is not None and expected is not None:
-        fitted += f" and «{own.name}»"
     versions = f"formulas {answered.formula_version}, catalog {answered.catalog_version}{fitted}"
     return f"{subject(answered)} · Tokenroof {versions}"
 
