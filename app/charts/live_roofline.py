@@ -13,11 +13,13 @@ from app.calc.phase import PhaseCost
 from app.calc.roofline import attainable_flops_per_s, ridge_flops_per_byte
 from app.charts.figure import Chart, layout, log_axis, note, table_of, vertical, zone
 from app.charts.plain import plain
-from app.live.dots import Dot, Trail
+from app.live.dots import GPM, Dot, Trail
 
-HEIGHT = 440
+HEIGHT, ROW_HEIGHT = 440, 20
 LEAST_INTENSITY, MOST_INTENSITY = 1e-3, 1e6
 """A dot beyond these is a slip of a counter; the axes do not follow it."""
+MOST_DRAWN = 6
+"""Sources that are drawn; all are in the table."""
 _SOURCES = ("plana", "planb", "planc", "pland")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up")
 
@@ -43,7 +45,8 @@ def live_roofline(
     """
     peak, bandwidth = accelerator.peak(compute), accelerator.bandwidth_bytes_per_s
     ridge = float(ridge_flops_per_byte(peak, bandwidth))
-    shown = [trail for trail in trails if trail.dots][: len(_SOURCES)]
+    found = [trail for trail in trails if trail.dots]
+    shown = _drawn(found)
     phases = _phases(evaluation)
     low, high = _range([ridge / 30, ridge * 8, *_intensities(shown), *(x for _, x, _ in phases)])
     rates = [dot.flops_per_s for trail in shown for dot in trail.dots] + [y for _, _, y in phases]
@@ -58,7 +61,7 @@ def live_roofline(
     figure = {
         "data": traces,
         "layout": layout(
-            HEIGHT,
+            HEIGHT + ROW_HEIGHT * max(0, len(shown) - 2),  # of the legend, which on a phone has a row for each
             xaxis=log_axis("Arithmetic intensity, FLOP/B", low, high),
             yaxis=log_axis("Arithmetic of one GPU, FLOP/s", bottom, top),
             shapes=[vertical(ridge, "ridge", "dot"), zone(low, ridge, "memoryzone"), zone(ridge, high, "computezone")],
@@ -89,7 +92,7 @@ def live_roofline(
             now.bytes_per_s / bandwidth,
             trail.read_from,
         )
-        for trail in shown
+        for trail in found
         for now in (trail.dots[-1],)
     ]
     columns = (
@@ -105,7 +108,7 @@ def live_roofline(
         "live-roofline",
         "Roofline, now",
         "How near to its roofs does the machine run?",
-        _summary(shown, peak, bandwidth),
+        f"{_summary(found, peak, bandwidth)}{_left_out(len(found) - len(shown))}",
         figure,
         table_of(columns, rows),
     )
@@ -178,7 +181,8 @@ def _predicted(name: str, x: float, y: float) -> dict[str, Any]:
 
 def _moving(trail: Trail, at: int) -> list[dict[str, Any]]:
     """The tail, and the dot at its end."""
-    colour, symbol, name = f"@{_SOURCES[at]}", _SYMBOLS[at], plain(trail.label)
+    colour, name = f"@{_SOURCES[at % len(_SOURCES)]}", plain(trail.label)
+    symbol = _SYMBOLS[(at + at // len(_SOURCES)) % len(_SYMBOLS)]
     dots = [dot for dot in trail.dots if dot.flops_per_s > 0 and dot.bytes_per_s > 0]
     tail = {
         "type": "scatter",
@@ -193,14 +197,16 @@ def _moving(trail: Trail, at: int) -> list[dict[str, Any]]:
         "hoverinfo": "skip",
     }
     now = dots[-1:]
+    when = f"{trail.dots[-1].age_s:.0f} s ago" if trail.is_over else "now"
     dot = {
         "type": "scatter",
         "mode": "markers",
-        "name": f"{name}, measured now",
+        "name": f"{name}, measured {when}",
+        "opacity": 0.5 if trail.is_over else 1.0,
         "x": [each.intensity_flops_per_byte for each in now],
         "y": [each.flops_per_s for each in now],
         "marker": {"color": colour, "size": 14, "symbol": symbol, "line": {"color": "@surface", "width": 2}},
-        "hovertemplate": f"{name}, now: %{{x:.4s}} FLOP/B, %{{y:.4s}}FLOP/s<extra></extra>",
+        "hovertemplate": f"{name}, {when}: %{{x:.4s}} FLOP/B, %{{y:.4s}}FLOP/s<extra></extra>",
     }
     return [tail, dot]
 
@@ -212,10 +218,23 @@ def _faded(dot: Dot) -> float:
 def _summary(trails: Sequence[Trail], peak: float, bandwidth: float) -> str:
     if not trails:
         return "Nothing moves yet: no card counts its activity and no server has told its tokens."
-    trail = trails[0]
+    trail = next((each for each in trails if not each.is_over), trails[0])
     now = trail.dots[-1]
+    when = f", {now.age_s:.0f} s ago" if trail.is_over else ""
     return (
-        f"{trail.label}: {significant(100 * now.bytes_per_s / bandwidth, 3)} % of the bandwidth and "
+        f"{trail.label}{when}: {significant(100 * now.bytes_per_s / bandwidth, 3)} % of the bandwidth and "
         f"{significant(100 * now.flops_per_s / peak, 3)} % of the arithmetic, at "
         f"{significant(now.intensity_flops_per_byte, 3)} FLOP/B; read from {trail.read_from}."
     )
+
+
+def _drawn(trails: Sequence[Trail]) -> list[Trail]:
+    """Those for which there is room: cards and servers share it, and what one of them leaves the other has."""
+    cards = [trail for trail in trails if trail.read_from == GPM]
+    servers = [trail for trail in trails if trail.read_from != GPM]
+    half = MOST_DRAWN // 2
+    return cards[: max(half, MOST_DRAWN - len(servers))] + servers[: max(half, MOST_DRAWN - len(cards))]
+
+
+def _left_out(count: int) -> str:
+    return f" {count} more {'source is' if count == 1 else 'sources are'} in the table." if count > 0 else ""

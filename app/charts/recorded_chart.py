@@ -10,7 +10,7 @@ from app.charts.figure import Chart, axis, layout, table_of
 from app.charts.plain import plain
 from app.recording.series import Series
 
-HEIGHT = 300
+HEIGHT, ROW_HEIGHT = 300, 18
 MOST_LINES = 8
 _ROLES = ("plana", "planb", "planc", "pland")
 _DASHES = ("solid", "dash")
@@ -66,8 +66,8 @@ def _chart(lines: Sequence[Series]) -> Chart:
     figure = {
         "data": [_line(line, at) for at, line in enumerate(shown)],
         "layout": layout(
-            HEIGHT,
-            xaxis=axis("Time, UTC", type="date"),
+            HEIGHT + ROW_HEIGHT * max(0, len(shown) - 3),  # of the legend, which on a phone has a row for each line
+            xaxis=axis("Time, UTC", type="date", nticks=5, tickangle=0),
             yaxis=axis(unit, rangemode="tozero", exponentformat="SI"),
         ),
     }
@@ -127,4 +127,6 @@ def _last(line: Series) -> datetime:
 
 def _summary(line: Series, unit: str) -> str:
     lowest, mean, highest, last = (significant(value, 3) for value in _statistics(line))
+    if lowest == highest:
+        return f"{_name(line)}: {last} {unit} all the time."
     return f"{_name(line)}: {lowest} to {highest} {unit}, {mean} in the mean, {last} at the end."

@@ -1,7 +1,7 @@
 """What the live page and its JSON twin say of one round of readings: servers beside their prediction, and cards."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -10,14 +10,17 @@ from app.answer import Answer, answer
 from app.calc.accelerator import Accelerator
 from app.calc.dtypes import Dtype
 from app.calc.evaluation import Evaluation
+from app.calc.verdict import State
 from app.catalog.catalog import Catalog
 from app.live.beside import Beside, beside
+from app.live.counting import counting_by
 from app.live.dots import Trail, trails
 from app.live.limits import Hold, hold_of
 from app.live.loaded import Loaded, as_loaded
-from app.live.machine import Machine, machine_of
+from app.live.machine import Machine, machine_of, served_model
 from app.live.matched import matched_accelerator
 from app.probes.card import CardReadings
+from app.probes.servers.readings import ServerReadings
 from app.probes.snapshot import ProbeSnapshot
 from app.refusal import ScenarioError
 from app.scenario import Scenario
@@ -28,17 +31,26 @@ _SIXTEEN_BITS = (Dtype.BF16, Dtype.FP16)
 
 @dataclass(frozen=True, slots=True)
 class ServerPanel:
-    """One server: its snapshot, its figures beside the prediction of `loaded`, and what holds it back.
+    """One server: its snapshot, its figures beside the prediction of `loaded`, and what holds it back now.
 
-    `obstacle` says why nothing is predicted, where nothing is.
+    `obstacle` says why nothing is predicted, where nothing is; `doubt` why the prediction is of something else than
+    what runs, `notes` what was taken for granted. What holds a server back is not told of readings that are stale.
     """
 
     snapshot: ProbeSnapshot
+    scenario: Scenario | None
     loaded: Loaded | None
     answered: Answer | None
     obstacle: str | None
     figures: tuple[Beside, ...]
     hold: Hold | None
+    doubt: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def compared(self) -> Answer | None:
+        """The answer that the readings stand beside; None where there is none, or no request runs."""
+        return None if self.loaded is None or self.loaded.is_idle else self.answered
 
     def document(self) -> dict[str, object]:
         """The JSON-ready form."""
@@ -49,6 +61,7 @@ class ServerPanel:
             "taken_from_server": [] if self.loaded is None else list(self.loaded.taken),
             "kept_from_scenario": [] if self.loaded is None else list(self.loaded.kept),
             "obstacle": self.obstacle,
+            "doubt": self.doubt,
             "figures": [figure.document() for figure in self.figures],
             "limited_by": None if self.hold is None else {"code": self.hold.code, "sentence": self.hold.sentence},
         }
@@ -56,7 +69,8 @@ class ServerPanel:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """One round. `scenario` is what was asked, or what the machine amounts to; None where neither is whole.
+    """One round. `scenario` is what was asked, or what the machine amounts to; None where neither is whole. Where
+    nothing was asked, each server has a scenario of its own, and this is that of the first.
 
     `accelerator` and `compute` are those of the roofline that `trails` stand on; None where no card is known.
     """
@@ -78,8 +92,8 @@ class Board:
 
     @property
     def evaluation(self) -> Evaluation | None:
-        """That of the first server whose scenario could be answered."""
-        return next((panel.answered.evaluation for panel in self.panels if panel.answered is not None), None)
+        """That of the first server that stands beside a prediction."""
+        return next((panel.compared.evaluation for panel in self.panels if panel.compared is not None), None)
 
     def document(self) -> dict[str, object]:
         """The JSON-ready form of what the readings come to; the readings themselves are beside it."""
@@ -101,11 +115,17 @@ def board_of(latest: Round, history: Sequence[Round], asked: Scenario | None, ca
     machine = machine_of(latest, catalog)
     scenario = asked or _scenario(machine)
     cards = tuple(card for snapshot in latest for card in snapshot.cards if card.fault is None)
-    panels = tuple(
-        _panel(snapshot, scenario, machine, cards, catalog) for snapshot in latest if snapshot.kind == "server"
-    )
+    panels = tuple(_panel(snapshot, asked, latest, cards, catalog) for snapshot in latest if snapshot.kind == "server")
     found = next((panel.answered.evaluation for panel in panels if panel.answered is not None), None)
     accelerator, compute = _roofs(found, scenario, cards, catalog)
+    counting = counting_by(
+        [
+            (panel.snapshot, panel.scenario, None if panel.compared is None else panel.compared.evaluation)
+            for panel in panels
+            if panel.scenario is not None
+        ],
+        catalog,
+    )
     rounds = [*history, latest]  # a moment that is there twice makes one dot
     return Board(
         snapshots=tuple(latest),
@@ -115,7 +135,7 @@ def board_of(latest: Round, history: Sequence[Round], asked: Scenario | None, ca
         panels=panels,
         hold=next((panel.hold for panel in panels if panel.hold is not None), None)
         or (hold_of(None, cards, None) if cards else None),
-        trails=tuple(trails(rounds, accelerator, compute, found)),
+        trails=tuple(trails(rounds, accelerator, compute, counting)),
         accelerator=accelerator,
         compute=compute,
     )
@@ -136,15 +156,13 @@ def _as_many_as_fit(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _panel(
-    snapshot: ProbeSnapshot,
-    scenario: Scenario | None,
-    machine: Machine,
-    cards: Sequence[CardReadings],
-    catalog: Catalog,
+    snapshot: ProbeSnapshot, asked: Scenario | None, latest: Round, cards: Sequence[CardReadings], catalog: Catalog
 ) -> ServerPanel:
     server = snapshot.server
     if server is None:
-        return ServerPanel(snapshot, None, None, None, (), None)
+        return ServerPanel(snapshot, None, None, None, None, (), None)
+    machine = machine_of([snapshot, *(each for each in latest if each.kind != "server")], catalog)
+    scenario = asked or _scenario(machine)
     loaded, answered, obstacle = None, None, None
     if scenario is None:
         obstacle = _missing(machine)
@@ -153,18 +171,36 @@ def _panel(
             loaded = as_loaded(scenario, server)
             answered = answer(loaded.scenario, catalog)
         except ScenarioError as error:
-            obstacle = str(error)
+            obstacle = _obstacle(error)
         except ValidationError:
             obstacle = "The load of this server is none that a scenario can have."
-    compared = None if loaded is None or loaded.is_idle else answered
-    return ServerPanel(
-        snapshot,
-        loaded,
-        answered,
-        obstacle,
-        tuple(beside(server, cards, compared)),
-        hold_of(server, cards, None if compared is None else compared.evaluation),
-    )
+    panel = ServerPanel(snapshot, scenario, loaded, answered, obstacle, (), None, _doubt(server, asked, catalog))
+    notes = machine.notes if asked is None else ()
+    compared = panel.compared
+    if compared is not None and compared.evaluation.verdict.state is State.DOES_NOT_FIT:
+        words = (panel.doubt, compared.evaluation.verdict.sentence)
+        panel = replace(panel, doubt=" ".join(each for each in words if each))
+    # Of cards that several servers share nobody knows for whom they work.
+    own = cards if sum(each.kind == "server" for each in latest) == 1 else ()
+    hold = hold_of(server, cards, None if compared is None else compared.evaluation, own)
+    figures = tuple(beside(server, own, compared))
+    return replace(panel, figures=figures, hold=None if snapshot.stale else hold, notes=notes)
+
+
+def _obstacle(error: ScenarioError) -> str:
+    """What is wrong, with the last word of each path: the field as a person knows it."""
+    told = (f"{each.path.rpartition('.')[2].replace('_', ' ')}: {each.message}" for each in error.refusals)
+    return f"Nothing is predicted under this load. {'; '.join(told)}"
+
+
+def _doubt(server: ServerReadings, asked: Scenario | None, catalog: Catalog) -> str | None:
+    """That another model was asked for than the server says it serves, where both are known."""
+    served = served_model(server, catalog)
+    if asked is None or served is None or asked.model.id in (None, served):
+        return None
+    wanted = catalog.models.get(asked.model.id or "")
+    other = asked.model.id if wanted is None else wanted.name
+    return f"It serves {catalog.models[served].name}, and the prediction is of {other}: they are not alike."
 
 
 def _missing(machine: Machine) -> str:

@@ -1,11 +1,13 @@
 """Where the machine stands on the roofline, and where it stood in the last minute."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 
 from app.calc.accelerator import Accelerator
 from app.calc.dtypes import Dtype
-from app.calc.evaluation import Evaluation
+from app.live.counting import Counting
 from app.live.used import Flow, counted_flow, server_flow
 from app.probes.card import CardReadings
 from app.probes.snapshot import ProbeSnapshot
@@ -32,12 +34,15 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """The positions of one source in the last minute, oldest first. `read_from` says how they were come by."""
+    """The positions of one source in the last minute, oldest first. `read_from` says how they were come by; `is_over`
+    that the source is not read any more, so that the last of them is where it stood and not where it stands.
+    """
 
     source: str
     label: str
     read_from: str
     dots: tuple[Dot, ...]
+    is_over: bool = False
 
     def document(self) -> dict[str, object]:
         """The JSON-ready form."""
@@ -45,6 +50,7 @@ class Trail:
             "source": self.source,
             "label": self.label,
             "read_from": self.read_from,
+            "is_over": self.is_over,
             "dots": [
                 {
                     "age_s": dot.age_s,
@@ -61,42 +67,49 @@ def trails(
     rounds: Sequence[Sequence[ProbeSnapshot]],
     accelerator: Accelerator | None,
     compute: Dtype | None,
-    found: Evaluation | None,
+    counting: Counting,
 ) -> list[Trail]:
     """The trail of each card that counts its activity, and of each server that tells its tokens or its FLOP.
 
-    `accelerator` and `compute` say what 100 % of a card's activities are; `found` counts for servers that do not.
+    `accelerator` and `compute` say what 100 % of a card's activities are; `counting` counts for servers that do not.
+    The last of `rounds` is the newest: a trail that does not reach it is over.
     """
-    taken: dict[str, list[tuple[float, Flow, str]]] = {}
+    taken: dict[str, list[_Seen]] = {}
     now = max((snapshot.taken_at for each in rounds for snapshot in each), default=None)
     if now is None:
         return []
     step = -(-len(rounds) // MOST_DOTS)
     for each in reversed(rounds[::-1][::step]):  # the newest among them, whatever the step
         for snapshot in each:
-            age_s = (now - snapshot.taken_at).total_seconds()
-            if snapshot.missed_polls or age_s > TAIL_S:
+            if snapshot.missed_polls or (now - snapshot.taken_at).total_seconds() > TAIL_S:
                 continue
-            for source, label, flow in _flows(snapshot, accelerator, compute, found):
+            for source, label, flow in _flows(snapshot, accelerator, compute, counting):
                 seen = taken.setdefault(source, [])
-                if not seen or seen[-1][0] != age_s:  # a server is asked less often than it is looked at
-                    seen.append((age_s, flow, label))
-    return [
-        Trail(
-            source,
-            seen[-1][2],
-            seen[-1][1].read_from,
-            tuple(Dot(age_s, flow.flops_per_s, flow.bytes_per_s) for age_s, flow, _ in seen),
-        )
-        for source, seen in taken.items()
-    ]
+                if not seen or seen[-1].taken_at != snapshot.taken_at:  # a server is asked less often than looked at
+                    seen.append(_Seen(snapshot.source, snapshot.taken_at, label, flow))
+    newest = {each.source: each.taken_at for each in rounds[-1] if each.state == "ok" and not each.stale}
+    return [_trail(source, seen, now, newest) for source, seen in taken.items()]
+
+
+class _Seen(NamedTuple):
+    probe: str
+    taken_at: datetime
+    label: str
+    flow: Flow
+
+
+def _trail(source: str, seen: Sequence[_Seen], now: datetime, newest: Mapping[str, datetime]) -> Trail:
+    last = seen[-1]
+    dots = [Dot((now - each.taken_at).total_seconds(), each.flow.flops_per_s, each.flow.bytes_per_s) for each in seen]
+    is_over = newest.get(last.probe) != last.taken_at
+    return Trail(source, last.label, last.flow.read_from, tuple(dots), is_over)
 
 
 def _flows(
-    snapshot: ProbeSnapshot, accelerator: Accelerator | None, compute: Dtype | None, found: Evaluation | None
+    snapshot: ProbeSnapshot, accelerator: Accelerator | None, compute: Dtype | None, counting: Counting
 ) -> Iterable[tuple[str, str, Flow]]:
     if snapshot.server is not None:
-        flow = server_flow(snapshot.server) or counted_flow(snapshot.server, found)
+        flow = server_flow(snapshot.server) or counted_flow(snapshot.server, counting(snapshot))
         if flow is not None and flow.flops_per_s > 0 and flow.bytes_per_s > 0:
             yield snapshot.source, snapshot.label, flow
     if accelerator is None or compute is None:
@@ -111,4 +124,4 @@ def _card_flow(card: CardReadings, accelerator: Accelerator, compute: Dtype) -> 
     dram, tensor = card.dram_activity_percent.value, card.tensor_activity_percent.value
     if not dram or not tensor or compute not in accelerator.peak_flops_per_s:
         return None
-    return Flow(tensor / 100 * accelerator.peak(compute), dram / 100 * accelerator.bandwidth_bytes_per_s, GPM)
+    return Flow(tensor / 100 * accelerator.peak(compute), dram / 100 * accelerator.bandwidth_bytes_per_s, GPM, GPM)

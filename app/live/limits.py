@@ -13,6 +13,10 @@ FULL_CACHE = 0.9
 BUSY = 0.6
 """From this share on a roof is what holds a server back: the best kernels reach 75 to 95 % of the bandwidth, and 50 to
 87 % of the matrix rate."""
+IMPOSSIBLE = 1.05
+"""No roof is used more than wholly; a little is left to the counters."""
+STALLED_S = 5.0
+"""Seconds without a token after which running requests are held to stand still; a long prompt takes some."""
 HARMLESS = frozenset({"idle", "application clocks", "display clocks"})
 
 
@@ -24,11 +28,23 @@ class Hold:
     sentence: str
 
 
-def hold_of(server: ServerReadings | None, cards: Sequence[CardReadings], found: Evaluation | None) -> Hold:
-    """What limits the machine at this moment."""
-    return (_nothing_runs(server, cards) or _full(server) or _throttled(cards) or _roof(server, cards, found)) or Hold(
-        "unknown", "What is read here does not tell what holds the machine back."
-    )
+def hold_of(
+    server: ServerReadings | None,
+    cards: Sequence[CardReadings],
+    found: Evaluation | None,
+    own: Sequence[CardReadings] | None = None,
+) -> Hold:
+    """What limits the machine at this moment. `own` are those of its `cards` that work for this server alone, where
+    that is not for all of them.
+    """
+    mine = cards if own is None else own
+    return (
+        _nothing_runs(server, cards)
+        or _stalled(server)
+        or _full(server)
+        or _throttled(cards)
+        or _roof(server, mine, found)
+    ) or Hold("unknown", "What is read here does not tell what holds the machine back.")
 
 
 def _nothing_runs(server: ServerReadings | None, cards: Sequence[CardReadings]) -> Hold | None:
@@ -43,15 +59,28 @@ def _nothing_runs(server: ServerReadings | None, cards: Sequence[CardReadings]) 
     return None
 
 
+def _stalled(server: ServerReadings | None) -> Hold | None:
+    """Requests run and nothing comes of them, neither tokens nor prompts."""
+    if server is None or not server.running.value or (server.window_s or 0.0) < STALLED_S:
+        return None
+    if server.output_tokens_per_s.value != 0 or server.prompt_tokens_per_s.value:
+        return None
+    running = f"{server.running.value:,.0f}"
+    run = "request is" if running == "1" else "requests are"
+    return Hold("stalled", f"Nothing moves: {running} {run} running, and no token came in {server.window_s:.0f} s.")
+
+
 def _full(server: ServerReadings | None) -> Hold | None:
     if server is None or not server.waiting.value or server.kv_cache_usage.value is None:
         return None
     if server.kv_cache_usage.value < FULL_CACHE:
         return None
+    waiting = f"{server.waiting.value:,.0f}"
+    wait = "request waits" if waiting == "1" else "requests wait"
     return Hold(
         "capacity",
-        f"Memory capacity: the KV cache is {100 * server.kv_cache_usage.value:.0f} % full and "
-        f"{server.waiting.value:,.0f} requests wait for room.",
+        f"Memory capacity: the KV cache is {100 * server.kv_cache_usage.value:.0f} % full and {waiting} {wait} "
+        "for room.",
     )
 
 
@@ -73,6 +102,8 @@ def _roof(server: ServerReadings | None, cards: Sequence[CardReadings], found: E
     if mbu is None and mfu is None:
         return _by_prediction(found) if server is not None else None
     used = f"{_percent(mbu)} of the bandwidth and {_percent(mfu)} of the arithmetic are used"
+    if max(mbu or 0.0, mfu or 0.0) > IMPOSSIBLE:
+        return Hold("unknown", f"{used}, which no card can do: the scenario is another one than what runs.")
     if max(mbu or 0.0, mfu or 0.0) < BUSY:
         return Hold(
             "overhead", f"Neither roof: {used}. What is left are kernel launches, the host, waits and small batches."

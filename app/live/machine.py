@@ -15,6 +15,7 @@ from app.live.matched import matched_accelerator
 from app.probes.card import CardReadings
 from app.probes.servers.readings import ServerReadings
 from app.probes.snapshot import ProbeSnapshot
+from app.scenario_query import FIELDS
 
 _ENGINES: Mapping[str, str] = {
     "vllm": "vllm",
@@ -90,6 +91,24 @@ def _cards(cards: Sequence[CardReadings], catalog: Catalog) -> tuple[str | None,
     """The kind of card that there is most of, and how many. One that the catalog does not know has no rates."""
     kinds = Counter(kind for card in cards if (kind := matched_accelerator(card, catalog)) is not None)
     return kinds.most_common(1)[0] if kinds else (None, 0)
+
+
+def served_model(server: ServerReadings, catalog: Catalog) -> str | None:
+    """The id of the catalog's model that a server says it serves; None where it says none, or one that is not known."""
+    return _named(server.model_name.value, catalog).model if server.model_name.value else None
+
+
+def told_items(machine: Machine) -> list[tuple[str, str]]:
+    """What was read, as items of a query, in their order: all that is known where it is too little for a scenario."""
+    found = ((field.name, _at(machine.document, field.path)) for field in FIELDS)
+    return [(name, str(value)) for name, value in found if value is not None]
+
+
+def _at(document: Mapping[str, Any], path: str) -> Any:
+    value: Any = document
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def custom_items(card: CardReadings, model: str, hardware: str) -> list[tuple[str, str]]:

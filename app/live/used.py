@@ -8,13 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.calc.broadcast import scalar
+from app.calc.deployment import Deployment
 from app.calc.evaluation import Evaluation
+from app.calc.measure import replica_batch
+from app.calc.operators import decode_operators
+from app.calc.phase import phase_cost
 from app.calc.serving import Estimate
 from app.probes.card import CardReadings
 from app.probes.reading import Absence, Reading
 from app.probes.servers.readings import ServerReadings
 
 COUNTED = "tokens × counted per token"
+_OWN = "the server's own estimate"
+OF_ALL = "The mean of all cards of this machine, whoever they work for."
+UNCOUNTED = "Once a model and a card are known, it is counted from the tokens."
 DRAM, TENSOR = "DRAM activity of the cards", "tensor activity of the cards"
 
 
@@ -28,11 +35,17 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """FLOP and bytes a second of one GPU, and where they come from."""
+    """FLOP and bytes a second of one GPU, and where each comes from."""
 
     flops_per_s: float
     bytes_per_s: float
-    read_from: str
+    flops_from: str
+    bytes_from: str
+
+    @property
+    def read_from(self) -> str:
+        """Where both come from."""
+        return self.flops_from if self.flops_from == self.bytes_from else f"{self.flops_from}, {self.bytes_from}"
 
 
 def server_flow(server: ServerReadings) -> Flow | None:
@@ -40,7 +53,7 @@ def server_flow(server: ServerReadings) -> Flow | None:
     flops, moved = server.flops_per_s.value, server.bytes_per_s.value
     if not flops or not moved:
         return None
-    return Flow(flops, moved, server.flops_per_s.read_from or "the server's own estimate")
+    return Flow(flops, moved, server.flops_per_s.read_from or _OWN, server.bytes_per_s.read_from or _OWN)
 
 
 def counted_flow(server: ServerReadings, found: Evaluation | None) -> Flow | None:
@@ -60,24 +73,24 @@ def counted_flow(server: ServerReadings, found: Evaluation | None) -> Flow | Non
     prompts = server.prompt_tokens_per_s.value or 0.0
     ranks = deployment.replicas * deployment.split.data
     prompts_per_s = prompts / deployment.workload.prompt_tokens / ranks
-    prefill = 0.0 if deployment.prefill_pool is not None else scalar(measures.prefill.flops) * prompts_per_s
-    return Flow(
-        scalar(measures.decode.flops) * steps_per_s + prefill, scalar(measures.decode.bytes) * steps_per_s, COUNTED
-    )
+    prefill = _prefill_flops(found) * prompts_per_s
+    steps_per_s *= _share_at_work(deployment, measures.memory.replica_sequences)
+    decode = measures.decode
+    return Flow(scalar(decode.flops) * steps_per_s + prefill, scalar(decode.bytes) * steps_per_s, COUNTED, COUNTED)
 
 
 def measured_mbu(server: ServerReadings, cards: Sequence[CardReadings], found: Evaluation | None) -> Used:
     """Share of the memory bandwidth that is used, by the best source."""
     flow = server_flow(server)
     if flow is not None and found is not None:
-        return _of(flow.bytes_per_s, found.deployment.accelerator.bandwidth_bytes_per_s, flow)
+        return _of(flow.bytes_per_s, found.deployment.accelerator.bandwidth_bytes_per_s, flow.bytes_from)
     dram = mean_percent([card.dram_activity_percent for card in cards])
     if dram is not None:
-        return Used(Reading(dram / 100, "", read_from=DRAM))
+        return Used(Reading(dram / 100, "", read_from=DRAM), OF_ALL)
     counted = counted_flow(server, found)
     if counted is not None and found is not None:
-        return _of(counted.bytes_per_s, found.deployment.accelerator.bandwidth_bytes_per_s, counted)
-    return Used(Reading.missing(_why_not(server, found)))
+        return _of(counted.bytes_per_s, found.deployment.accelerator.bandwidth_bytes_per_s, counted.bytes_from)
+    return _unknown(server, found)
 
 
 def measured_mfu(server: ServerReadings, cards: Sequence[CardReadings], found: Evaluation | None) -> Used:
@@ -88,33 +101,32 @@ def measured_mfu(server: ServerReadings, cards: Sequence[CardReadings], found: E
     """
     for flow in (server_flow(server), counted_flow(server, found)):
         if flow is not None and found is not None:
-            return _of(flow.flops_per_s, _peak(found), flow)
+            return _of(flow.flops_per_s, _peak(found), flow.flops_from)
     tensor = mean_percent([card.tensor_activity_percent for card in cards])
     if tensor is not None:
         note = "The share of cycles in which a tensor pipe was busy: the share of its rate is at most that."
         return Used(Reading(tensor / 100, "", read_from=TENSOR), note)
-    return Used(Reading.missing(_why_not(server, found)))
+    return _unknown(server, found)
 
 
 def predicted_mbu(found: Evaluation | None) -> Estimate | None:
     """Bytes of a decode step ÷ the time of a step ÷ bandwidth; the interval is that of the time per token."""
     if found is None:
         return None
-    moved = scalar(found.measures.decode.bytes) / found.deployment.accelerator.bandwidth_bytes_per_s
-    return _rate_of(found, moved)
+    _, moved = _step_of_served(found)
+    return _rate_of(found, moved / found.deployment.accelerator.bandwidth_bytes_per_s)
 
 
 def predicted_mfu(found: Evaluation | None) -> Estimate | None:
     """FLOP of decode and of the prefills that keep it fed, a second, ÷ the peak rate."""
     if found is None:
         return None
-    deployment, measures = found.deployment, found.measures
+    deployment = found.deployment
     ranks = deployment.replicas * deployment.split.data
-    output, answer = measures.serving.output_tokens_per_s, deployment.workload.output_tokens
-    decode = _rate_of(found, scalar(measures.decode.flops) / _peak(found))
-    prompt = (
-        0.0 if deployment.prefill_pool is not None else scalar(measures.prefill.flops) / _peak(found) / ranks / answer
-    )
+    output, answer = found.measures.serving.output_tokens_per_s, deployment.workload.output_tokens
+    computed, _ = _step_of_served(found)
+    decode = _rate_of(found, computed / _peak(found))
+    prompt = _prefill_flops(found) / _peak(found) / ranks / answer
 
     def both(of_decode: float | None, rate: float | None) -> float | None:
         return None if of_decode is None or rate is None else min(1.0, of_decode + prompt * rate)
@@ -130,26 +142,56 @@ def mean_percent(readings: Sequence[Reading[float]]) -> float | None:
 
 def _rate_of(found: Evaluation, seconds: float) -> Estimate:
     """The share of each second that `seconds` of a roof's time in each step make, at most all of it."""
-    tpot, tokens = found.measures.serving.tpot_s, found.deployment.tokens_per_step
+    deployment, held = found.deployment, found.measures.memory
+    tpot, tokens = found.measures.serving.tpot_s, deployment.tokens_per_step
+    at_work = min(1.0, held.served_sequences / deployment.replicas)  # A replica without a request takes no step.
+    at_work *= _share_at_work(deployment, replica_batch(deployment, held.served_sequences))
 
     def share(tpot_s: float | None) -> float | None:
-        return None if not tpot_s else min(1.0, seconds / (tpot_s * tokens))
+        return None if not tpot_s else min(1.0, at_work * seconds / (tpot_s * tokens))
 
     return Estimate(1.0, share(tpot.high), share(tpot.mid), share(tpot.low))
+
+
+def _step_of_served(found: Evaluation) -> tuple[float, float]:
+    """FLOP and bytes of a decode step of those who find room, who are those that its time is expected of."""
+    deployment, held, step = found.deployment, found.measures.memory, found.measures.decode
+    if held.served_sequences != held.running_sequences:
+        served = replica_batch(deployment, held.served_sequences)
+        operators = decode_operators(deployment, served, deployment.workload.mid_answer_tokens)
+        step = phase_cost(operators, deployment.accelerator)
+    return scalar(step.flops), scalar(step.bytes)
+
+
+def _prefill_flops(found: Evaluation) -> float:
+    """FLOP of one prompt on one GPU; none where others prefill. A stage of a pipeline has its part of the layers."""
+    deployment = found.deployment
+    if deployment.prefill_pool is not None:
+        return 0.0
+    return scalar(found.measures.prefill.flops) / deployment.split.pipeline
+
+
+def _share_at_work(deployment: Deployment, sequences: int) -> float:
+    """The share of a pipeline's stages that have a sequence to work on at a time."""
+    stages = deployment.split.pipeline
+    return 1.0 if stages == 1 else min(1.0, sequences / deployment.split.data / stages)
 
 
 def _peak(found: Evaluation) -> float:
     return found.deployment.accelerator.peak(found.deployment.precision.compute)
 
 
-def _of(rate: float, peak: float, flow: Flow) -> Used:
+def _of(rate: float, peak: float, read_from: str) -> Used:
     share = rate / peak
     note = "" if share <= 1 else "More than the card can do: the scenario is another one than what runs."
-    return Used(Reading(share, "", read_from=flow.read_from), note)
+    return Used(Reading(share, "", read_from=read_from), note)
 
 
-def _why_not(server: ServerReadings, found: Evaluation | None) -> Absence:
+def _unknown(server: ServerReadings, found: Evaluation | None) -> Used:
+    """Why there is no share: no tokens were read, none came, or nothing says how much one takes."""
     output = server.output_tokens_per_s
-    if output.value is None or found is None:
-        return output.absence or Absence.NOT_REPORTED
-    return Absence.NOTHING_TO_MEASURE
+    if output.value is None:
+        return Used(Reading.missing(output.absence or Absence.NOT_REPORTED))
+    if found is None and output.value and server.running.value != 0:
+        return Used(Reading.missing(Absence.NOT_REPORTED), UNCOUNTED)
+    return Used(Reading.missing(Absence.NOTHING_TO_MEASURE))

@@ -20,11 +20,14 @@ from app.web import urls
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One reading: its text, or the reason for its absence."""
+    """One reading: its text, or the reason for its absence. Where many cards stand together, `is_headline` says which
+    readings are not folded away.
+    """
 
     label: str
     text: str | None
     absence: str | None
+    is_headline: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class CardView:
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """One probe: its cards or its readings of the machine, or why it has none."""
+    """One probe: its cards or its readings of the machine, or why it has none. `is_folded` where it has many cards."""
 
     id: str
     name: str
@@ -58,9 +61,31 @@ class SourceView:
     rows: Sequence[Row]
 
     @property
+    def is_folded(self) -> bool:
+        """Whether only the headlines of its cards are in sight."""
+        return len(self.cards) > MOST_UNFOLDED
+
+    @property
     def is_there(self) -> bool:
         """Whether anything was read of it."""
         return bool(self.cards or self.rows)
+
+
+MOST_UNFOLDED = 2
+"""Cards of one source whose readings are all in sight."""
+_HEADLINES = frozenset(
+    {
+        "Memory used",
+        "Memory in all",
+        "Bandwidth in use",
+        "Tensor pipes busy",
+        "A kernel ran in",
+        "Clocks held down by",
+        "SM clock",
+        "Power",
+        "Temperature",
+    }
+)
 
 
 def source_view(snapshot: ProbeSnapshot, catalog: Catalog) -> SourceView:
@@ -162,7 +187,7 @@ def _host_rows(host: HostReadings) -> list[Row]:
 def _row(label: str, reading: Reading[Any], written: Callable[[Any], str]) -> Row:
     if reading.value is None:
         return Row(label, None, reading.absence.message if reading.absence else "")
-    return Row(label, written(reading.value), None)
+    return Row(label, written(reading.value), None, label in _HEADLINES)
 
 
 def _bytes(value: int) -> str:

@@ -7,12 +7,13 @@ from sse_starlette import ServerSentEvent
 from starlette.responses import Response
 
 from app.default_scenario import default_scenario
+from app.live.board import Board
+from app.live.machine import told_items
 from app.live_view.roofs import roofs_views
 from app.pages.form import Form, form_of, refused_form
 from app.pages.live_feed import LiveFeed
 from app.pages.saving import saving_context
 from app.refusal import ScenarioError
-from app.scenario import Scenario
 from app.scenario_query import BY_NAME, unknown_names
 from app.web import urls
 from app.web.live import event_stream, live_round, refuse_crowd, watching_of
@@ -54,13 +55,14 @@ async def render(
     watching = watching_of(request)
     latest = await live_round(services, watching)
     view = feed_of(request).view(latest, items)
-    shown = boards_of(request).of(latest, items).scenario
+    board = boards_of(request).of(latest, items)
+    known = [(name, value) for name, value in items if name in BY_NAME] or told_items(board.machine)
     context: dict[str, Any] = {
         "view": view,
-        "form": _form(items, refused, shown),
+        "form": _form(items, refused, board),
         "lists": request.app.state.form_lists,
-        "carried": [(name, value) for name, value in items if name in BY_NAME and name not in CHOSEN],
-        "is_asked": bool(items) and refused is None,
+        "carried": [(name, value) for name, value in known if name not in CHOSEN],
+        "is_asked": board.scenario is not None and not board.is_probed,
         "query": urls.query_string(items),
         "ignored": unknown_names((name for name, _ in items)),
         "stream": urls.live_stream(items),
@@ -69,7 +71,7 @@ async def render(
         "servers_are_set": bool(services.settings.servers),
         "typed": services.settings.typed_servers,
         "watching": watching.address,
-        "address": address,
+        "address": address or watching.address or "",
         "address_error": address_error,
         "roofs": roofs_views(services.bench.roofs(), services.catalog),
         "may_measure": may_measure(request, services),
@@ -89,11 +91,11 @@ async def stream(request: Request) -> Response:
     return event_stream(services, watching_of(request), lambda latest: ServerSentEvent(data=feed.html(latest, items)))
 
 
-def _form(items: urls.Items, refused: ScenarioError | None, shown: Scenario | None) -> Form:
-    """The form with what the prediction is of; empty where there is none: the machine does not tell enough."""
+def _form(items: urls.Items, refused: ScenarioError | None, board: Board) -> Form:
+    """The form with what the prediction is of; with what is known of the machine, where that is too little for one."""
     if refused is not None:
         return refused_form(items, default_scenario(), refused)
-    return Form({}, {}, ()) if shown is None else form_of(shown)
+    return Form(dict(told_items(board.machine)), {}, ()) if board.scenario is None else form_of(board.scenario)
 
 
 def boards_of(request: Request) -> LiveBoards:

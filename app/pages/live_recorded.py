@@ -91,4 +91,6 @@ def _hours(typed: str, services: Services) -> tuple[float, str]:
 def _charts(services: Services, hours: float) -> list[Chart]:
     end = datetime.now(UTC)
     start = end - timedelta(hours=hours)
-    return recorded_charts(recorded_series(services.samples, start, end, services.settings.record_every_s))
+    settings = services.settings
+    apart_s = max(settings.record_every_s, settings.server_interval_s)  # A server is read less often than a card.
+    return recorded_charts(recorded_series(services.samples, start, end, apart_s))

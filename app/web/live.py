@@ -5,13 +5,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import unquote
+from weakref import WeakKeyDictionary
 
 import anyio
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
 
 from app.probes.reading import Absence
-from app.probes.sampler import Snapshots, Subscription, TooManyViewersError
+from app.probes.sampler import Sampler, Snapshots, Subscription, TooManyViewersError
 from app.probes.snapshot import ProbeSnapshot
 from app.web.problem import ProblemError
 from app.web.services import Services
@@ -32,6 +33,8 @@ class Watching:
 
 
 NOBODYS = Watching(None)
+_TURNS: WeakKeyDictionary[Sampler, asyncio.Lock] = WeakKeyDictionary()
+"""Whose turn it is to write, of the streams of each app."""
 FAREWELL_S = 2.0
 """Seconds that a stream has to end by itself when the server stops."""
 
@@ -68,12 +71,19 @@ def refuse_crowd(services: Services) -> None:
 def event_stream(
     services: Services, watching: Watching, written: Callable[[Snapshots], ServerSentEvent]
 ) -> EventSourceResponse:
-    """Rounds as server-sent events, each `written` by the caller; it ends as it should when the server stops."""
+    """Rounds as server-sent events, each `written` by the caller; it ends as it should when the server stops.
+
+    All streams wake at the same time. They write one after the other, and other requests have their turn in between.
+    """
     stopping = anyio.Event()
+    turn = _TURNS.setdefault(services.sampler, asyncio.Lock())
 
     async def events() -> AsyncIterator[ServerSentEvent]:
         async for latest in rounds(services, watching, stopping):
-            yield written(latest)
+            async with turn:
+                event = written(latest)
+                await asyncio.sleep(0)
+            yield event
 
     return EventSourceResponse(events(), shutdown_event=stopping, shutdown_grace_period=FAREWELL_S)
 

@@ -1,6 +1,7 @@
 """The moving roofline: vendor's roof solid, measured one dashed, predictions hollow, dots where they were measured."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import plotly.graph_objects as go
@@ -81,3 +82,28 @@ def test_a_label_is_plain_text() -> None:
     hostile = Trail("s", "<b>$x$</b>%{x}", "x", TRAIL.dots)
     for name in traces(hostile):
         assert not set("<>$%") & set(name)
+
+
+def test_a_dot_of_a_while_ago_is_not_called_now() -> None:
+    over = Trail("server-1", "main", "x", (Dot(12.2, 1e14, 1e12),), is_over=True)
+    dot = traces(over)["main, measured 12 s ago"]
+    assert dot["opacity"] < traces(TRAIL)["Card 0, measured now"]["opacity"]
+    assert live_roofline(H100, Dtype.BF16, [over]).summary.startswith("main, 12 s ago: ")
+    assert live_roofline(H100, Dtype.BF16, [over, TRAIL]).summary.startswith("Card 0: ")
+
+
+@pytest.mark.parametrize(
+    ("cards", "servers", "drawn"), [(8, 3, (3, 3)), (8, 1, (5, 1)), (1, 9, (1, 5)), (2, 2, (2, 2))]
+)
+def test_cards_and_servers_share_the_room_and_all_are_in_the_table(
+    cards: int, servers: int, drawn: tuple[int, int]
+) -> None:
+    of_cards = [replace(TRAIL, source=f"nvidia-{at}", label=f"Card {at}") for at in range(cards)]
+    of_servers = [Trail(f"server-{at}", f"S{at}", "tokens", TRAIL.dots) for at in range(servers)]
+    chart = live_roofline(H100, Dtype.BF16, [*of_cards, *of_servers])
+    dots = [trace for trace in chart.figure["data"] if trace["name"].endswith("measured now")]
+    assert (sum("Card" in dot["name"] for dot in dots), sum("S" in dot["name"] for dot in dots)) == drawn
+    assert len({(dot["marker"]["color"], dot["marker"]["symbol"]) for dot in dots}) == len(dots)
+    assert len(chart.table.rows) == cards + servers
+    left = cards + servers - len(dots)
+    assert (f"{left} more sources are in the table." in chart.summary) is (left > 0)

@@ -55,3 +55,10 @@ def test_more_lines_than_can_be_told_apart_are_in_the_table() -> None:
 
 def test_nothing_recorded_is_no_chart() -> None:
     assert recorded_charts([]) == []
+
+
+def test_what_never_changed_is_said_once_and_many_lines_have_room_for_their_names() -> None:
+    (few,) = recorded_charts([line("server-1", "ttft_p50_s", 0.1, 0.1)])
+    assert few.summary == "server 1, median: 100 ms all the time."
+    (many,) = recorded_charts([line(f"nvidia/{at}", "power_draw_w", 1.0) for at in range(8)])
+    assert many.figure["layout"]["height"] > few.figure["layout"]["height"]

@@ -3,10 +3,21 @@
 import pytest
 
 from app.answer import Answer, answer
+from app.calc.evaluation import Evaluation
 from app.calc.serving import Estimate
 from app.live.beside import Beside, beside
 from app.live.loaded import as_loaded
-from app.live.used import COUNTED, DRAM, TENSOR, counted_flow, measured_mbu, measured_mfu, predicted_mbu, predicted_mfu
+from app.live.used import (
+    COUNTED,
+    DRAM,
+    TENSOR,
+    UNCOUNTED,
+    counted_flow,
+    measured_mbu,
+    measured_mfu,
+    predicted_mbu,
+    predicted_mfu,
+)
 from app.probes.reading import Absence, Reading
 from app.scenario import Scenario
 from tests.factories import shipped_catalog
@@ -71,6 +82,8 @@ def test_the_servers_own_estimates_come_first() -> None:
     cards = [card(dram_activity_percent=10.0, tensor_activity_percent=10.0)]
     assert measured_mbu(told, cards, ANSWERED.evaluation).reading.value == pytest.approx(0.5)
     assert measured_mfu(told, cards, ANSWERED.evaluation).reading.value == pytest.approx(0.1, rel=1e-3)
+    assert measured_mbu(told, cards, ANSWERED.evaluation).reading.read_from == "vllm:bytes_per_s"
+    assert measured_mfu(told, cards, ANSWERED.evaluation).reading.read_from == "vllm:flops_per_s"
 
 
 def test_then_the_cards_counters_for_bytes_and_the_count_for_arithmetic() -> None:
@@ -102,6 +115,11 @@ def test_why_nothing_is_known() -> None:
     assert measured_mbu(server(), [], None).reading.absence is Absence.NOT_REPORTED
     first = server(output_tokens_per_s=Absence.NEEDS_TWO_SAMPLES)
     assert measured_mfu(first, [], ANSWERED.evaluation).reading.absence is Absence.NEEDS_TWO_SAMPLES
+    assert measured_mbu(server(running=0.0, output_tokens_per_s=9.0), [], None).reading.absence is (
+        Absence.NOTHING_TO_MEASURE
+    )
+    uncounted = measured_mbu(server(running=3.0, output_tokens_per_s=9.0), [], None)
+    assert (uncounted.reading.absence, uncounted.note) == (Absence.NOT_REPORTED, UNCOUNTED)
     idle = server(output_tokens_per_s=0.0)
     assert measured_mfu(idle, [], ANSWERED.evaluation).reading.absence is Absence.NOTHING_TO_MEASURE
 
@@ -130,3 +148,41 @@ def test_the_document_has_it_all() -> None:
         "inside": True,
         "note": "n",
     }
+
+
+def evaluated(concurrency: int, **parts: object) -> Evaluation:
+    document = BASE.document() | {"workload": {"concurrency": concurrency, "output_tokens": 500}} | parts
+    return answer(Scenario.model_validate(document), CATALOG).evaluation
+
+
+def middle(share: Estimate | None) -> float:
+    assert share is not None
+    assert share.mid is not None
+    return share.mid
+
+
+def test_a_stage_of_a_pipeline_has_its_part_of_a_prefill() -> None:
+    """Half the FLOP of decode and of prefill at the same rate on two stages, whether predicted or counted."""
+    one, two = evaluated(64), evaluated(64, parallelism={"pipeline": 2})
+    rates = [found.measures.serving.output_tokens_per_s.mid or 0 for found in (one, two)]
+    assert middle(predicted_mfu(two)) / rates[1] == pytest.approx(middle(predicted_mfu(one)) / rates[0] / 2, rel=0.02)
+    told = server(output_tokens_per_s=2000.0, prompt_tokens_per_s=4000.0)
+    flows = [counted_flow(told, found) for found in (one, two)]
+    assert flows[0] is not None
+    assert flows[1] is not None
+    assert flows[1].flops_per_s == pytest.approx(flows[0].flops_per_s / 2, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "parts", [{"parallelism": {"pipeline": 2}}, {"hardware": BASE.document()["hardware"] | {"count": 2}}]
+)
+def test_of_two_stages_or_copies_one_request_uses_one_at_a_time(parts: dict[str, object]) -> None:
+    assert middle(predicted_mbu(evaluated(1, **parts))) == pytest.approx(
+        middle(predicted_mbu(evaluated(1))) / 2, rel=0.02
+    )
+
+
+def test_those_who_find_no_room_move_no_bytes() -> None:
+    most = evaluated(64).measures.memory.max_concurrency
+    assert middle(predicted_mbu(evaluated(most + 50))) == pytest.approx(middle(predicted_mbu(evaluated(most))))
+    assert middle(predicted_mfu(evaluated(most + 50))) == pytest.approx(middle(predicted_mfu(evaluated(most))))

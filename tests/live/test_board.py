@@ -9,6 +9,7 @@ from app.calc.dtypes import Dtype
 from app.live.board import board_of
 from app.live.dots import GPM, trails
 from app.live.sharing import shareable
+from app.live.used import COUNTED, DRAM
 from app.probes.reading import Absence
 from app.probes.snapshot import ProbeSnapshot
 from app.scenario import Scenario
@@ -67,9 +68,13 @@ def test_nothing_at_all_is_an_empty_board() -> None:
     assert board.machine.missing == ("model", "hardware")
 
 
+def uncounted(_: ProbeSnapshot) -> None:
+    """Nothing is known of any server."""
+
+
 def test_a_card_stands_where_its_counters_say() -> None:
     """60 % of 3.35 TB/s and 20 % of 989 TFLOP/s: 98.4 FLOP a byte."""
-    (trail,) = trails([(cards(card(**BUSY)),)], H100, Dtype.BF16, None)
+    (trail,) = trails([(cards(card(**BUSY)),)], H100, Dtype.BF16, uncounted)
     (dot,) = trail.dots
     assert trail.read_from == GPM
     assert dot.bytes_per_s == pytest.approx(0.6 * 3.35e12)
@@ -79,27 +84,27 @@ def test_a_card_stands_where_its_counters_say() -> None:
 
 def test_the_tail_is_a_minute_long_oldest_first_and_each_moment_once() -> None:
     rounds = [(cards(card(**BUSY), age_s=age),) for age in (75, 60, 30, 30, 1, 0)]
-    (trail,) = trails(rounds, H100, Dtype.BF16, None)
+    (trail,) = trails(rounds, H100, Dtype.BF16, uncounted)
     assert [dot.age_s for dot in trail.dots] == [60, 30, 1, 0]
 
 
 def test_of_very_many_rounds_evenly_fewer_are_drawn_and_the_newest_always() -> None:
     rounds = [(cards(card(**BUSY), age_s=age / 10),) for age in range(400, -1, -1)]
-    (trail,) = trails(rounds, H100, Dtype.BF16, None)
+    (trail,) = trails(rounds, H100, Dtype.BF16, uncounted)
     assert len(trail.dots) == 81
     assert (trail.dots[0].age_s, trail.dots[-1].age_s) == (40.0, 0.0)
 
 
 def test_a_missed_poll_adds_no_dot() -> None:
     good = cards(card(**BUSY), age_s=2)
-    (trail,) = trails([(good,), (good.missed(Absence.TIMEOUT, 1),)], H100, Dtype.BF16, None)
+    (trail,) = trails([(good,), (good.missed(Absence.TIMEOUT, 1),)], H100, Dtype.BF16, uncounted)
     assert len(trail.dots) == 1
 
 
 @pytest.mark.parametrize("missing", ["dram_activity_percent", "tensor_activity_percent"])
 def test_half_a_position_is_none(missing: str) -> None:
-    assert not trails([(cards(card(**BUSY | {missing: Absence.NOT_SUPPORTED})),)], H100, Dtype.BF16, None)
-    assert not trails([(cards(card(**BUSY | {missing: 0.0})),)], H100, Dtype.BF16, None)
+    assert not trails([(cards(card(**BUSY | {missing: Absence.NOT_SUPPORTED})),)], H100, Dtype.BF16, uncounted)
+    assert not trails([(cards(card(**BUSY | {missing: 0.0})),)], H100, Dtype.BF16, uncounted)
 
 
 def test_what_is_shared_names_no_host_and_no_card_in_the_world() -> None:
@@ -111,3 +116,71 @@ def test_what_is_shared_names_no_host_and_no_card_in_the_world() -> None:
         assert canary not in text
     assert [panel.snapshot.label for panel in board.panels] == ["Server 1", "Server 2"]
     assert "NVIDIA H100 80GB HBM3" in text
+
+
+def test_each_of_several_servers_stands_beside_a_prediction_of_its_own() -> None:
+    other = server("sglang", **LLAMA | {"model_name": "Qwen/Qwen3-14B", "running": 48.0})
+    round_ = (cards(card()), served(server(**LLAMA)), served(other, 2))
+    board = board_of(round_, [], None, CATALOG)
+    models = [None if panel.loaded is None else panel.loaded.scenario.model.id for panel in board.panels]
+    engines = [None if panel.loaded is None else panel.loaded.scenario.engine.id for panel in board.panels]
+    assert (models, engines) == (["llama-3.1-8b", "qwen3-14b"], ["vllm", "sglang"])
+    for panel in board.panels:  # and its dot is where its tile says
+        trail = next(each for each in board.trails if each.source == panel.snapshot.source)
+        mbu = next(figure for figure in panel.figures if figure.id == "mbu").measured.value
+        assert trail.dots[-1].bytes_per_s == pytest.approx((mbu or 0) * H100.bandwidth_bytes_per_s)
+
+
+def test_a_dot_of_the_tail_is_counted_at_the_load_of_then() -> None:
+    """One request at 100 tokens/s moves all weights 100 times a second, whatever runs a minute later."""
+    before = served(server(**LLAMA | {"running": 1.0, "output_tokens_per_s": 100.0}), age_s=30)
+    now = served(server(**LLAMA | {"running": 64.0, "output_tokens_per_s": 4000.0}))
+    (trail,) = board_of((cards(card()), now), [(before,)], None, CATALOG).trails
+    (alone,) = board_of((cards(card()), before), [], None, CATALOG).trails
+    assert trail.dots[0].bytes_per_s == pytest.approx(alone.dots[0].bytes_per_s, rel=0.05)
+    assert trail.dots[0].bytes_per_s > 1.5e12
+
+
+def test_a_trail_that_does_not_reach_the_present_is_over() -> None:
+    good, other = served(server(**LLAMA), age_s=8), cards(card())
+    for newest, is_over in (
+        (good, False),
+        (good.missed(Absence.UNREACHABLE, 1), False),
+        (good.missed(Absence.UNREACHABLE, 2), True),
+        (served(server(**LLAMA | {"running": 0.0, "output_tokens_per_s": 0.0})), True),
+    ):
+        (trail,) = board_of((other, newest), [(other, good)], ASKED, CATALOG).trails
+        assert trail.is_over is is_over
+
+
+def test_stale_readings_do_not_tell_what_is_in_the_way_now() -> None:
+    stale = served(server(**LLAMA), age_s=20).missed(Absence.UNREACHABLE, 9)
+    board = board_of((stale,), [], ASKED, CATALOG)
+    assert (board.panels[0].hold, board.hold) == (None, None)
+    assert board.panels[0].figures
+
+
+def test_another_model_than_the_one_asked_for_is_told() -> None:
+    (panel,) = board_of((served(server(**LLAMA)),), [], ASKED, CATALOG).panels
+    assert panel.doubt == "It serves Llama-3.1-8B, and the prediction is of Qwen3-14B: they are not alike."
+    for name in ("qwen/qwen3-14b", "a-name-of-ours"):
+        (panel,) = board_of((served(server(**LLAMA | {"model_name": name})),), [], ASKED, CATALOG).panels
+        assert panel.doubt is None
+
+
+def test_more_running_than_finds_room_by_the_prediction_is_told() -> None:
+    asked = Scenario.model_validate({"model": {"id": "llama-3.1-8b"}, "hardware": {"id": "h100-sxm-80gb"}})
+    (panel,) = board_of((served(server(**LLAMA | {"running": 5000.0})),), [], asked, CATALOG).panels
+    assert panel.doubt is not None
+    assert panel.doubt.startswith("Does not fit")
+
+
+def test_what_shared_cards_count_is_nobodys_own() -> None:
+    two = (cards(card(**BUSY)), served(server(**LLAMA)), served(server(**LLAMA), 2))
+    for round_, read_from in ((two[:2], DRAM), (two, COUNTED)):
+        for panel in board_of(round_, [], None, CATALOG).panels:
+            assert next(each for each in panel.figures if each.id == "mbu").measured.read_from == read_from
+    held = cards(card(**BUSY, throttle_reasons=("power cap",)))
+    assert {panel.hold and panel.hold.code for panel in board_of((held, *two[1:]), [], None, CATALOG).panels} == {
+        "clocks"
+    }

@@ -21,10 +21,14 @@ FOUND = answer(as_loaded(BASE, server(**LLAMA)).scenario, shipped_catalog()).eva
     [
         ({"running": 0.0}, {}, "idle", "no request"),
         ({"kv_cache_usage": 0.97, "waiting": 31.0}, {"dram_activity_percent": 90.0}, "capacity", "97 % full and 31"),
+        ({"kv_cache_usage": 0.97, "waiting": 1.0}, {}, "capacity", "1 request waits"),
         ({"kv_cache_usage": 0.97}, {"dram_activity_percent": 90.0}, "memory_bandwidth", "90 %"),
         ({}, {"throttle_reasons": ("hardware thermal limit", "idle")}, "clocks", "hardware thermal limit."),
         ({}, {"throttle_reasons": ("idle",), "dram_activity_percent": 71.0}, "memory_bandwidth", "71 %"),
         ({"flops_per_s": 7e14, "bytes_per_s": 1e12}, {}, "compute", "71 % of the arithmetic"),
+        ({"output_tokens_per_s": 9000.0}, {}, "unknown", "another one than what runs"),
+        ({"output_tokens_per_s": 0.0, "prompt_tokens_per_s": 0.0}, {}, "stalled", "no token came in 15 s"),
+        ({"output_tokens_per_s": 0.0, "prompt_tokens_per_s": 9e4}, {"dram_activity_percent": 9.0}, "overhead", "9 %"),
         ({"output_tokens_per_s": 200.0, "prompt_tokens_per_s": 900.0}, {}, "overhead", "Neither roof"),
     ],
 )

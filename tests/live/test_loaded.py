@@ -49,3 +49,34 @@ def test_a_share_that_is_none_is_not_taken(rate: float) -> None:
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
 def test_whatever_a_server_says_the_scenario_holds_together(running: float, tokens: float) -> None:
     as_loaded(BASE, server(running=running, mean_prompt_tokens=tokens, mean_output_tokens=tokens))
+
+
+def test_a_share_is_taken_as_it_is_written_out() -> None:
+    loaded = as_loaded(BASE, server(prefix_hit_rate=0.24999999999999994))
+    assert loaded.scenario.workload.prefix_hit_rate == 0.25
+    almost = as_loaded(BASE, server(prefix_hit_rate=0.9964))
+    assert almost.scenario.workload.prefix_hit_rate == 0.996
+    assert almost.taken == ("99.6 % of the prompts found in the cache",)
+
+
+def test_one_is_one() -> None:
+    loaded = as_loaded(BASE, server(mean_prompt_tokens=1.2, mean_output_tokens=1.0))
+    assert loaded.taken == ("1 token of prompt", "1 token of answer")
+
+
+def test_a_share_that_was_asked_for_and_is_not_told_is_said() -> None:
+    asked = BASE.model_copy(update={"workload": BASE.workload.model_copy(update={"prefix_hit_rate": 0.4})})
+    assert as_loaded(asked, server()).kept[-1] == "40 % of the prompts found in the cache"
+    most = BASE.model_copy(update={"workload": BASE.workload.model_copy(update={"concurrency": None})})
+    assert as_loaded(most, server()).kept[0] == "as many as fit at a time"
+
+
+def test_what_was_asked_of_lengths_gives_way_to_what_is_measured() -> None:
+    asked = Scenario.model_validate(
+        BASE.document()
+        | {"workload": {"answer_shape": "exponential", "longest_answer": 600, "shared_prefix_tokens": 900}}
+    )
+    workload = as_loaded(asked, server(mean_prompt_tokens=500.0, mean_output_tokens=800.0)).scenario.workload
+    assert (workload.shared_prefix_tokens, workload.longest_answer) == (500, 800)
+    untold = as_loaded(asked, server()).scenario.workload
+    assert (untold.shared_prefix_tokens, untold.longest_answer) == (900, 600)

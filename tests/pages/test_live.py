@@ -1,6 +1,7 @@
 """The live page: calm without a driver, every reading or its reason, each server beside its prediction."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -346,3 +347,52 @@ def test_nobody_names_a_server_where_the_operator_does_not_allow_it(viewer: Test
     answer = viewer.post("/live/server", data={"address": "http://127.0.0.1:9", "query": ""})
     assert answer.status_code == 403
     assert COOKIE not in viewer.cookies
+
+
+def test_of_several_servers_each_says_what_it_is_beside_and_what_is_in_its_way(seen: Seen) -> None:
+    other = server("sglang", **LLAMA | {"model_name": "Qwen/Qwen3-14B", "running": 0.0})
+    tree = seen(cards(card(), card(1)), served(server(**LLAMA)), served(other, 2))
+    assert not tree.all(id="hold")
+    first, second = tree.id("server-1").text, tree.id("server-2").text
+    assert "Predicted for Llama-3.1-8B on 2 × H100 SXM5 80GB under vLLM at the load of this moment" in first
+    assert "taken to use all 2 cards" in first
+    assert "In the way now Neither roof" in first
+    assert "In the way now Nothing: no request is running." in second
+    assert "Predicted for what was probed" not in tree.text
+
+
+def test_another_model_than_runs_is_told_beside_the_figures(seen: Seen) -> None:
+    tree = seen(served(server(**LLAMA)), path="/live?model=qwen3-14b&hw=h200-sxm")
+    assert "It serves Llama-3.1-8B, and the prediction is of Qwen3-14B" in tree.id("server-1").text
+
+
+def test_stale_readings_are_of_then(seen: Seen) -> None:
+    stale = served(server(**LLAMA)).missed(Absence.UNREACHABLE, 5)
+    tree = seen(cards(card()), stale)
+    assert "at the load of its last reading" in tree.id("server-1").text
+    assert "Neither roof" not in tree.text
+
+
+def test_what_the_probes_tell_stands_in_the_form_and_goes_along(seen: Seen) -> None:
+    """A server on a card that nobody sees: only the card is left to be chosen."""
+    tree = seen(served(server("sglang", {"context_len": "8192", "tensor_parallel_size": "2"}, **LLAMA))).id("chosen")
+    assert tree.id("f-model").one("option", selected="")["value"] == "llama-3.1-8b"
+    assert tree.id("f-engine").one("option", selected="")["value"] == "sglang"
+    assert tree.id("f-tp")["value"] == "2"
+    assert tree.one("input", name="max_len")["value"] == "8192"
+    assert tree.id("f-hw").one("option", selected="")["value"] == ""
+
+
+def test_of_many_cards_the_headlines_are_in_sight_and_the_rest_is_folded(seen: Seen) -> None:
+    few, many = (seen(cards(*(card(at, **FULL) for at in range(count)))) for count in (2, 3))
+    assert not few.all(id="more-nvidia-0")
+    folded = many.id("card-nvidia-0")
+    assert list(readings(folded))[:2] == ["Memory used", "Memory in all"]
+    assert "NVLink sent" in folded.id("more-nvidia-0").text
+    told = [row.one("dt").text for row in folded.all("div") if row.all("dt")]
+    assert sorted(told) == sorted(row.one("dt").text for row in few.id("card-nvidia-0").all("div") if row.all("dt"))
+
+
+def test_an_interval_has_its_unit_once(seen: Seen) -> None:
+    tile = seen(cards(card()), served(server(**LLAMA))).id("server-1-output_tokens_per_s").text
+    assert re.search(r"predicted [0-9,]+ tokens/s ?[0-9,]+ to [0-9,]+ tokens/s in eight cases of ten", tile)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -128,3 +129,12 @@ def test_the_switch_of_the_page_is_for_who_sits_at_the_machine(app: FastAPI, str
     assert parse(refused.text).id("f-hours")["value"] == "NaN"
     spoofed = at_home.post("/live/recorded", data={"switch": "start", "hours": "1"}, headers={"x-forwarded-for": "1"})
     assert spoofed.status_code == 403
+
+
+def test_a_server_that_is_read_less_often_than_is_recorded_has_no_gaps(app: FastAPI, stranger: TestClient) -> None:
+    samples, now = Samples(app.state.services.engine), datetime.now(UTC)
+    ages = (40, 36, 32, 10, 6)  # every four seconds, but for a while
+    samples.add([Sample(now - timedelta(seconds=age), "server-1", {"running": 1.0}) for age in ages])
+    chart = json.loads(page(stranger, "/live/recorded?hours=0.1").id("chart-data").raw)[0]
+    assert chart["figure"]["data"][0]["y"] == [1, 1, 1, None, 1, 1]
+    samples.prune(now + timedelta(days=1))

@@ -45,6 +45,7 @@ def test_a_named_server_is_in_a_cookie_and_in_nothing_else(permissive: TestClien
     shown = page(permissive, "/live")
     assert Absence.UNREACHABLE.message in shown.id("typed").text
     assert "127.0.0.1:9999" not in shown.raw
+    assert shown.id("f-address")["value"] == address, "its own browser sees which it is"
     assert re.search("Forget it", shown.raw)
     permissive.post("/live/server", data={"forget": "1", "query": ""})
     assert not page(permissive, "/live").all(id="typed")

@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from app.live_view.snapshot import thawed
+from app.live_view.snapshot import frozen, thawed
 from app.main import create_app
 from app.settings import Settings
 from app.web.urls import API
@@ -129,3 +129,25 @@ def test_the_api_saves_reads_and_revokes(viewer: TestClient) -> None:
     assert viewer.get(link).status_code == 404
     refused = viewer.post(f"{API}/snapshots", json={"title": "x", "scenario": {"model": {"id": "nonsense"}}})
     assert refused.status_code == 422
+
+
+def test_eight_cards_and_servers_with_a_minute_behind_them_have_room(app: FastAPI) -> None:
+    """Every second a round, as the page has it after a while."""
+    services = app.state.services
+    busy = [card(at, dram_activity_percent=60.0, tensor_activity_percent=20.0) for at in range(8)]
+    history = [
+        (cards(*busy, age_s=age), *(served(server(**LLAMA), at, age_s=age) for at in range(1, 9)))
+        for age in range(59, -1, -1)
+    ]
+    kept = frozen(history[-1], history, None, services.catalog, "T", None)
+    trails = kept.document["live"]["trails"]
+    assert len(trails) == 16
+    assert {(trail["dots"][0]["age_s"] > 50, trail["dots"][-1]["age_s"]) for trail in trails} == {(True, 0.0)}
+    services.snapshots.create(kept)
+
+
+def test_more_than_there_is_room_for_is_told_in_words(app: FastAPI, viewer: TestClient) -> None:
+    put(app, *(served(server(**LLAMA), at) for at in range(1, 33)))
+    answer = save(viewer)
+    assert answer.status_code == 422
+    assert "does not hold the readings of 32 servers: " in parse(answer.text).one("main").text

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from sse_starlette import ServerSentEvent
 from starlette.testclient import TestClient
 
 from app.live.board import board_of
@@ -20,12 +21,12 @@ from app.microbench.measure import Rig
 from app.microbench.service import Bench
 from app.microbench.store import RoofStore
 from app.model_facts import ModelShelf
-from app.probes.sampler import Sampler
+from app.probes.sampler import Sampler, Snapshots
 from app.probes.snapshot import Kind, ProbeSnapshot
 from app.settings import Settings
 from app.validation.sheet import ValidationSheet
 from app.web.hub import Hub
-from app.web.live import live_round, refuse_crowd, rounds
+from app.web.live import NOBODYS, event_stream, live_round, refuse_crowd, rounds
 from app.web.live_boards import MOST_QUESTIONS, LiveBoards
 from app.web.problem import ProblemError
 from app.web.services import Services
@@ -264,3 +265,24 @@ def test_a_server_with_fifty_viewers_stops_within_five_seconds(tmp_path: Path, a
         ended, took_s = asyncio.run(scene(found))
     assert ended == ["ended"] * VIEWERS
     assert took_s < 5
+
+
+@pytest.mark.anyio
+async def test_streams_write_one_after_the_other_and_let_others_have_their_turn() -> None:
+    """However many wake at the same time, the event loop comes round between any two of them."""
+    services, turns, written_at = services_with(Sampler([], interval_s=0.2), probe_stream_max_s=1), 0, list[int]()
+
+    def written(_: Snapshots) -> ServerSentEvent:
+        written_at.append(turns)
+        return ServerSentEvent(data="")
+
+    async def first() -> None:
+        async for _ in event_stream(services, NOBODYS, written).body_iterator:
+            return
+
+    viewers = [asyncio.create_task(first()) for _ in range(9)]
+    while not all(viewer.done() for viewer in viewers):
+        turns += 1
+        await asyncio.sleep(0)
+    assert len(written_at) == len(set(written_at)) == 9
+    await services.sampler.aclose()

@@ -50,8 +50,10 @@ class Candidate:
 
         if not self.below:
             return side(self.above)
-        below = side(self.below)
-        return f"{side(self.above)} ÷ {f'({below})' if len(self.below) > 1 else below}"
+        above, below = side(self.above), side(self.below)
+        if self.joint == "+" and len(self.above) > 1:
+            above = f"({above})"
+        return f"{above} ÷ {f'({below})' if len(self.below) > 1 else below}"
 
 
 def parse_selector(text: str) -> Selector:

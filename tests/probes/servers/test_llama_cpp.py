@@ -37,11 +37,12 @@ def test_a_current_build_with_its_slots() -> None:
             # Two of four slots work, with 4,096 and 2,048 of 8,192 tokens; what the idle ones hold is free.
             "kv_cache_usage": (0.1875, "/slots:n_prompt_tokens ÷ /slots:n_ctx"),
             "prefix_hit_rate": (0.2, f"{cached} ÷ ({cached} + {prompt})"),
-            "prompt_tokens_per_s": (400, prompt),
+            # 400 processed and 100 found in the cache.
+            "prompt_tokens_per_s": (500, f"{prompt} + {cached}"),
             # Counted, not its gauge of throughput, which is an average over its whole life.
             "output_tokens_per_s": (50, predicted),
             "itl_mean_s": (0.02, f"llamacpp:tokens_predicted_seconds_total ÷ {predicted}"),
-            "tokens_per_step": (15, f"{prompt} + {predicted} ÷ llamacpp:n_decode_total"),
+            "tokens_per_step": (15, f"({prompt} + {predicted}) ÷ llamacpp:n_decode_total"),
         },
     )
     assert dict(readings.settings) == {"n_ctx": "8192", "total_slots": "4"}
