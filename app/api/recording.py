@@ -11,12 +11,11 @@ from starlette.responses import Response, StreamingResponse
 from app.api.problems import EDIT_PROBLEMS, PROBLEMS, STORE_PROBLEMS
 from app.recording.export import csv_pieces
 from app.recording.recorder import RecorderState
-from app.recording.series import recorded_series
 from app.scenario_parts import Part, Real
 from app.web.json_route import JsonResponse, StrictRoute
 from app.web.links import store_problems
 from app.web.operator import require_operator
-from app.web.recording import MOST_HOURS, WINDOWS, recorder_of
+from app.web.recording import MOST_HOURS, WINDOWS, recorded_lines, recorder_of
 from app.web.services import Services, ServicesDep
 
 router = APIRouter(tags=["probes"], route_class=StrictRoute)
@@ -62,8 +61,6 @@ async def switch(body: RecordingSwitch, request: Request, services: ServicesDep)
 
 
 def _series(services: Services, hours: float) -> list[dict[str, Any]]:
-    end = datetime.now(UTC)
-    every_s = services.settings.record_every_s
     return [
         {
             "source": line.source,
@@ -72,7 +69,7 @@ def _series(services: Services, hours: float) -> list[dict[str, Any]]:
             "times": [moment.isoformat(timespec="milliseconds") for moment in line.times],
             "values": list(line.values),
         }
-        for line in recorded_series(services.samples, end - timedelta(hours=hours), end, every_s)
+        for line in recorded_lines(services, hours)
     ]
 
 

@@ -59,6 +59,7 @@ async def create(body: SnapshotRequest, request: Request, services: ServicesDep)
         services.sampler.history,
         asked,
         services.catalog,
+        services.bench.roofs(),
         body.title,
         expiry(body.expires_in_days, services.settings),
     )

@@ -7,6 +7,7 @@ from app.calc.dtypes import Dtype
 from app.calc.notation import quantity, significant
 from app.catalog.catalog import Catalog
 from app.charts.live_roofline import MeasuredRoofs as DrawnRoofs
+from app.live.board import Board
 from app.microbench.beside import Share, accelerator_of, achieved_on, shares
 from app.microbench.result import MeasuredRoofs
 
@@ -63,6 +64,13 @@ def drawn_roofs(
         return None
     drawn = DrawnRoofs(found.bandwidth_bytes_per_s, found.flops_per_s.get(compute))
     return None if drawn == DrawnRoofs(None, None) else drawn
+
+
+def roofs_of(board: Board, runs: Sequence[MeasuredRoofs], catalog: Catalog) -> DrawnRoofs | None:
+    """The same for the roofline of a board."""
+    if board.accelerator is None or board.compute is None:
+        return None
+    return drawn_roofs(board.accelerator.id, board.compute, runs, catalog)
 
 
 def _row(share: Share) -> RoofRow:

@@ -11,7 +11,9 @@ from app.calc.version import FORMULA_VERSION
 from app.catalog.catalog import Catalog
 from app.live.board import board_of
 from app.live.sharing import shareable
+from app.live_view.roofs import roofs_of
 from app.live_view.view import LiveView, live_view
+from app.microbench.result import MeasuredRoofs
 from app.probes.snapshot import ProbeSnapshot
 from app.scenario import Scenario
 from app.store.errors import UnstorableError
@@ -45,6 +47,7 @@ def frozen(
     history: Sequence[Sequence[ProbeSnapshot]],
     asked: Scenario | None,
     catalog: Catalog,
+    roofs: Sequence[MeasuredRoofs],
     title: str,
     expires_at: datetime | None,
 ) -> SharedContents:
@@ -55,6 +58,7 @@ def frozen(
         history: those of the last minute, for the tail of the dot; without one where it would not fit.
         asked: the scenario they are put beside; None for what was probed.
         catalog: the facts.
+        roofs: what was measured on this machine, to be drawn dashed.
         title: the link's.
         expires_at: when it ends.
 
@@ -63,7 +67,7 @@ def frozen(
     """
     step = -(-len(history) // TAIL_ROUNDS) or 1
     for rounds in (history[::-1][::step][::-1], ()):
-        document = _document(round_, rounds, asked, catalog)
+        document = _document(round_, rounds, asked, catalog, roofs)
         with suppress(UnstorableError):
             fitting_json("document", document, DOCUMENT_MAX_CHARS)
             return SharedContents(
@@ -81,12 +85,13 @@ def _document(
     history: Sequence[Sequence[ProbeSnapshot]],
     asked: Scenario | None,
     catalog: Catalog,
+    roofs: Sequence[MeasuredRoofs],
 ) -> dict[str, Any]:
     board = board_of(shareable(round_), [shareable(each) for each in history], asked, catalog)
     return {
         "probes": [snapshot.document() for snapshot in board.snapshots],
         "live": board.document(),
-        "view": _VIEW.dump_python(live_view(board, catalog), mode="json"),
+        "view": _VIEW.dump_python(live_view(board, catalog, roofs_of(board, roofs, catalog)), mode="json"),
     }
 
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 
-from app.live_view.roofs import drawn_roofs
+from app.live_view.roofs import roofs_of
 from app.live_view.view import LiveView, live_view
 from app.microbench.result import MeasuredRoofs
 from app.probes.sampler import Snapshots
@@ -42,10 +42,7 @@ class LiveFeed:
 
     def _view(self, latest: Snapshots, items: Items) -> LiveView:
         board, catalog = self._boards.of(latest, items), self._services.catalog
-        measured = None
-        if board.accelerator is not None and board.compute is not None:
-            measured = drawn_roofs(board.accelerator.id, board.compute, self.roofs(), catalog)
-        return live_view(board, catalog, measured)
+        return live_view(board, catalog, roofs_of(board, self.roofs(), catalog))
 
     def _text(self, latest: Snapshots, items: Items) -> str:
         return self._templates.partial_html("live", {"view": self.view(latest, items)})

@@ -1,6 +1,5 @@
 """The recorded readings of the last hours: charts, a file, and the switch of the recorder."""
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -13,13 +12,12 @@ from app.pages.live import templates_of
 from app.pages.saving import text_of
 from app.pages.secret_links import SEE_OTHER
 from app.recording.recorder import RecorderState
-from app.recording.series import recorded_series
 from app.refusal import Refusal
 from app.web import urls
 from app.web.links import store_problems
 from app.web.operator import is_operator, require_operator
 from app.web.problem import ProblemError, invalid
-from app.web.recording import WINDOWS, hours_of, recorder_of
+from app.web.recording import WINDOWS, hours_of, recorded_lines, recorder_of
 from app.web.services import Services, services_of
 
 router = APIRouter(include_in_schema=False)
@@ -89,8 +87,4 @@ def _hours(typed: str, services: Services) -> tuple[float, str]:
 
 
 def _charts(services: Services, hours: float) -> list[Chart]:
-    end = datetime.now(UTC)
-    start = end - timedelta(hours=hours)
-    settings = services.settings
-    apart_s = max(settings.record_every_s, settings.server_interval_s)  # A server is read less often than a card.
-    return recorded_charts(recorded_series(services.samples, start, end, apart_s))
+    return recorded_charts(recorded_lines(services, hours))

@@ -40,6 +40,7 @@ async def save(request: Request) -> Response:
         services.sampler.history,
         asked,
         services.catalog,
+        services.bench.roofs(),
         texts.title,
         expiry(texts.expires_in_days, services.settings),
     )

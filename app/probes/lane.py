@@ -19,7 +19,7 @@ STALE_LIMIT_S = 60.0
 T = TypeVar("T")
 
 # What may pass by itself; until then the last good readings are worth more than none.
-_MAY_PASS = frozenset({Absence.TIMEOUT, Absence.UNKNOWN_ERROR, Absence.UNREACHABLE})
+_MAY_PASS = frozenset({Absence.TIMEOUT, Absence.UNREACHABLE, Absence.FAILING, Absence.UNKNOWN_ERROR})
 
 
 class Lane:

@@ -29,6 +29,7 @@ class Absence(StrEnum):
     UNREACHABLE = "unreachable"
     BLOCKED = "blocked"
     REFUSED = "refused"
+    FAILING = "failing"
     NOT_METRICS = "not_metrics"
     TOO_LARGE = "too_large"
     UNRECOGNISED = "unrecognised"
@@ -71,6 +72,7 @@ _MESSAGES = {
     Absence.UNREACHABLE: "The server cannot be reached.",
     Absence.BLOCKED: "This server may not fetch from there.",
     Absence.REFUSED: "The server refuses to show its metrics; it may want a token.",
+    Absence.FAILING: "The server answers with an error of its own; it is asked again.",
     Absence.NOT_METRICS: "What the server answers is no metrics text.",
     Absence.TOO_LARGE: "The server's answer is larger than is read here.",
     Absence.BUSY: "As many servers as may be read at one time are being read; it is tried again.",

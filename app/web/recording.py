@@ -1,10 +1,12 @@
 """Recorded readings at the edge: the window that is asked for, and the recorder where there is a database."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from app.recording.export import LONGEST_WINDOW
 from app.recording.recorder import Recorder
+from app.recording.series import Series, recorded_series
 from app.refusal import Refusal
 from app.settings import Settings
 from app.web.problem import ProblemError, invalid
@@ -29,6 +31,17 @@ def hours_of(text: str, settings: Settings) -> float:
     if not 0 < hours <= MOST_HOURS:
         raise invalid([Refusal("hours", f"Must be a number of hours, more than 0 and at most {MOST_HOURS:g}.")])
     return hours
+
+
+def recorded_lines(services: Services, hours: float) -> tuple[Series, ...]:
+    """What was recorded in the last hours, as lines.
+
+    Raises:
+        StoreError: as in `Samples`.
+    """
+    end, settings = datetime.now(UTC), services.settings
+    apart_s = max(settings.record_every_s, settings.server_interval_s)  # A server is read less often than a card.
+    return recorded_series(services.samples, end - timedelta(hours=hours), end, apart_s)
 
 
 def recorder_of(services: Services) -> Recorder:

@@ -139,7 +139,7 @@ def test_eight_cards_and_servers_with_a_minute_behind_them_have_room(app: FastAP
         (cards(*busy, age_s=age), *(served(server(**LLAMA), at, age_s=age) for at in range(1, 9)))
         for age in range(59, -1, -1)
     ]
-    kept = frozen(history[-1], history, None, services.catalog, "T", None)
+    kept = frozen(history[-1], history, None, services.catalog, (), "T", None)
     trails = kept.document["live"]["trails"]
     assert len(trails) == 16
     assert {(trail["dots"][0]["age_s"] > 50, trail["dots"][-1]["age_s"]) for trail in trails} == {(True, 0.0)}

@@ -44,7 +44,7 @@ EXPECTED = {
     "drip": "timeout",
     "away": "blocked",
     "locked": "refused",
-    "broken": "not_metrics",
+    "broken": "failing",
 }
 
 

@@ -19,11 +19,12 @@ _TEXT_BESIDE_STATISTICS: Path = "/prometheus/metrics"
 _SLOTS: Path = "/slots"
 _PATHS: tuple[Path, ...] = (CONFIGURED, "/metrics", _TEXT_BESIDE_STATISTICS, _SLOTS)
 _REFUSALS = frozenset({401, 403})
+_OWN_ERRORS = 500
 _TENSORRT_LLM, _LLAMA_CPP = "tensorrt-llm", "llama.cpp"
 _CACHE_GAUGE = "llamacpp:kv_cache_usage_ratio"
 
 # After these the metrics may be on another path; after others nothing on this server will be had.
-_ELSEWHERE = frozenset({Absence.NOT_METRICS, Absence.UNRECOGNISED})
+_ELSEWHERE = frozenset({Absence.NOT_METRICS, Absence.UNRECOGNISED, Absence.FAILING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ class Source:
                     return found
                 second = path, found
                 continue
-            if reason.absence is Absence.NOT_METRICS:
+            # What a server makes of paths that it does not know says nothing of the one that was configured.
+            if reason.absence is Absence.NOT_METRICS and (path == CONFIGURED or found.absence is not Absence.FAILING):
                 reason = found
             if found.absence not in _ELSEWHERE | {Absence.TOO_LARGE}:
                 break
@@ -150,7 +152,7 @@ class Source:
         if fetched.status in _REFUSALS:
             return Absence.REFUSED
         if fetched.status != OK:
-            return Absence.NOT_METRICS
+            return Absence.FAILING if fetched.status >= _OWN_ERRORS else Absence.NOT_METRICS
         return fetched.body if len(fetched.body) <= MOST_BODY_BYTES else Absence.TOO_LARGE
 
 

@@ -78,11 +78,21 @@ def test_a_server_that_wants_a_token_refuses(status: int) -> None:
     assert server.asked == [""]
 
 
-@pytest.mark.parametrize("status", [204, 301, 302, 400, 404, 500, 501, 503, 999])
-def test_any_other_status_shows_no_metrics(status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "absence"),
+    [(status, Absence.NOT_METRICS) for status in (204, 301, 302, 400, 404)]
+    + [(status, Absence.FAILING) for status in (500, 501, 503, 999)],
+)
+def test_any_other_status_shows_no_metrics(status: int, absence: Absence) -> None:
     server = FakeServer(dict.fromkeys(SEARCH, FetchedText(status, "text/plain", VLLM)))
-    assert absent(probe_of(server, FakeClock()).snapshot()) is Absence.NOT_METRICS
+    assert absent(probe_of(server, FakeClock()).snapshot()) is absence
     assert server.asked == SEARCH
+
+
+def test_an_error_at_another_path_says_nothing_of_the_configured_one() -> None:
+    failing = FetchedText(500, "text/plain", b"")
+    server = FakeServer(dict.fromkeys(SEARCH, failing) | {"": FetchedText(404, "text/plain", b"")})
+    assert absent(probe_of(server, FakeClock()).snapshot()) is Absence.NOT_METRICS
 
 
 @pytest.mark.parametrize(
