@@ -50,4 +50,5 @@ def test_a_link_is_saved(visit: Opener) -> None:
 
 def test_the_live_page_shows_what_there_is(visit: Opener) -> None:
     page = visit("/live", java_script_enabled=False)
-    expect(page.locator("#source-1")).to_be_visible()
+    expect(page.locator("#source-host")).to_be_visible()
+    expect(page.locator("#not-here")).to_contain_text("No driver")

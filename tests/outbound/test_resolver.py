@@ -141,8 +141,9 @@ async def test_a_name_that_is_asked_for_again_and_again_takes_one_thread(monkeyp
             async with asyncio.timeout(0.01):
                 await system_resolver("hub.example")
     waiting = [asyncio.create_task(system_resolver("hub.example")) for _ in range(2)]
-    elsewhere = asyncio.create_task(asyncio.to_thread(lambda: asyncio.run(_asked_elsewhere())))
-    await asyncio.sleep(0.02)
+    has_asked = threading.Event()
+    elsewhere = asyncio.create_task(asyncio.to_thread(lambda: asyncio.run(_asked_elsewhere(has_asked))))
+    assert await asyncio.to_thread(has_asked.wait, 10)
     waiting[0].cancel()
     at_last.set()
     assert await waiting[1] == await elsewhere == ["8.8.8.8"]
@@ -151,8 +152,12 @@ async def test_a_name_that_is_asked_for_again_and_again_takes_one_thread(monkeyp
     assert len(asked) == 2
 
 
-async def _asked_elsewhere() -> Sequence[str]:
-    return await system_resolver("hub.example")
+async def _asked_elsewhere(has_asked: threading.Event) -> Sequence[str]:
+    """The answer in another loop, which says when it has asked."""
+    task = asyncio.create_task(system_resolver("hub.example"))
+    await asyncio.sleep(0)
+    has_asked.set()
+    return await task
 
 
 async def test_whatever_goes_wrong_in_the_thread_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
