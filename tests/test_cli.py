@@ -1,5 +1,6 @@
-"""The command line, each verb in a process of its own."""
+"""The command line: each verb in a process of its own, and what else it is given within this one."""
 
+import io
 import json
 import os
 import shutil
@@ -9,9 +10,11 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
+from app.cli import main
 from app.settings import ROOT, Settings
 from tests.factories import scenario_document
 
@@ -23,19 +26,42 @@ def data_dir(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def run(
-    data_dir: Path, *arguments: str, given: str | bytes = b"", **environment: str
-) -> subprocess.CompletedProcess[bytes]:
-    """One run of the program with a data folder of its own."""
+def run(data_dir: Path, *arguments: str, given: str = "", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """One run of the program, as a process, with a data folder of its own."""
     return subprocess.run(
         [sys.executable, "-m", "app.cli", *arguments],
-        input=given.encode() if isinstance(given, str) else given,
+        input=given.encode(),
         cwd=ROOT,
         env=os.environ | {"TOKENROOF_DATA_DIR": str(data_dir)} | environment,
         capture_output=True,
         timeout=TIMEOUT_S,
         check=False,
     )
+
+
+class Call(Protocol):
+    """Runs the program within this process: the same but for a second's start."""
+
+    def __call__(self, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """What a process would have ended with."""
+        ...
+
+
+@pytest.fixture
+def call(data_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    monkeypatch.setenv("TOKENROOF_DATA_DIR", str(data_dir))
+
+    def called(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        try:
+            status: int | str | None = main(arguments)
+        except SystemExit as stop:  # how argparse ends
+            status = stop.code
+        assert isinstance(status, int)
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, status, said.out.encode(), said.err.encode())
+
+    return called
 
 
 def assert_refused(done: subprocess.CompletedProcess[bytes]) -> str:
@@ -47,39 +73,38 @@ def assert_refused(done: subprocess.CompletedProcess[bytes]) -> str:
     return line.removeprefix("tokenroof: ")
 
 
-def test_evaluate_reads_the_standard_input(data_dir: Path) -> None:
+def test_evaluate_reads_the_standard_input(data_dir: Path, call: Call) -> None:
     posted = json.dumps(scenario_document(workload={"prompt_tokens": 1000, "output_tokens": 500, "concurrency": 1}))
-    for arguments in (("evaluate",), ("evaluate", "-")):
-        done = run(data_dir, *arguments, given=posted)
+    for done in (run(data_dir, "evaluate", given=posted), call("evaluate", "-", given=posted.encode())):
         assert done.returncode == 0, done.stderr
         assert done.stderr == b""
         assert json.loads(done.stdout)["rule_of_thumb"]["decode_tokens_per_s"] == pytest.approx(208.6, rel=1e-3)
     assert not data_dir.exists()  # no database is needed to calculate
 
 
-def test_evaluate_reads_a_file(data_dir: Path, tmp_path: Path) -> None:
+def test_evaluate_reads_a_file(call: Call, tmp_path: Path) -> None:
     file = tmp_path / "scenario.json"
     file.write_text(json.dumps(scenario_document(workload={"prompt_tokens": 3596, "concurrency": 64})))
-    answer = json.loads(run(data_dir, "evaluate", str(file)).stdout)
+    answer = json.loads(call("evaluate", str(file)).stdout)
     assert answer["rule_of_thumb"]["kv_step_s"] == pytest.approx(15.05e-3, rel=1e-3)
     assert answer["rule_of_thumb"]["kv_capacity_users"] == 119
-    again = run(data_dir, "evaluate", given=json.dumps(answer["scenario"]))
+    again = call("evaluate", given=json.dumps(answer["scenario"]).encode())
     assert json.loads(again.stdout) == answer
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (json.dumps(scenario_document("no-such-model")), "model.id: There is no model 'no-such-model'"),
-        (json.dumps(scenario_document(workload={"prompt_tokens": 0})), "workload.prompt_tokens: "),
-        ('{"model": NaN}', "NaN is not JSON."),
-        ("{", "not valid JSON at line 1, column 2."),
-        ("", "not valid JSON at line 1, column 1."),
+        (json.dumps(scenario_document("no-such-model")).encode(), "model.id: There is no model 'no-such-model'"),
+        (json.dumps(scenario_document(workload={"prompt_tokens": 0})).encode(), "workload.prompt_tokens: "),
+        (b'{"model": NaN}', "NaN is not JSON."),
+        (b"{", "not valid JSON at line 1, column 2."),
+        (b"", "not valid JSON at line 1, column 1."),
         (b"\xff\xfe", "JSON"),
     ],
 )
-def test_a_scenario_that_is_not_right_is_refused_in_a_line(data_dir: Path, given: str | bytes, words: str) -> None:
-    assert words in assert_refused(run(data_dir, "evaluate", given=given))
+def test_a_scenario_that_is_not_right_is_refused_in_a_line(call: Call, given: bytes, words: str) -> None:
+    assert words in assert_refused(call("evaluate", given=given))
 
 
 def test_every_wrong_field_is_named(data_dir: Path) -> None:
@@ -90,19 +115,19 @@ def test_every_wrong_field_is_named(data_dir: Path) -> None:
     assert b"Traceback" not in done.stderr
 
 
-def test_a_file_that_is_not_there_is_refused_in_a_line(data_dir: Path) -> None:
-    assert "no-such-file.json" in assert_refused(run(data_dir, "evaluate", "no-such-file.json"))
+def test_a_file_that_is_not_there_is_refused_in_a_line(call: Call) -> None:
+    assert "no-such-file.json" in assert_refused(call("evaluate", "no-such-file.json"))
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"{\xed\xa0\x80}"])
-def test_a_file_that_is_no_text_is_refused_in_a_line(data_dir: Path, tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_text_is_refused_in_a_line(call: Call, tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "scenario.json"
     file.write_bytes(content)
-    assert_refused(run(data_dir, "evaluate", str(file)))
+    assert_refused(call("evaluate", str(file)))
 
 
-def test_migrate_twice(data_dir: Path) -> None:
-    first, second = run(data_dir, "migrate"), run(data_dir, "migrate")
+def test_migrate_twice(data_dir: Path, call: Call) -> None:
+    first, second = run(data_dir, "migrate"), call("migrate")
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
     head = first.stdout.decode().strip().removeprefix("schema empty → ")
     assert "→" not in head
@@ -118,21 +143,21 @@ def test_a_database_of_another_program_is_refused_in_a_line(data_dir: Path) -> N
     assert "is not a Tokenroof database" in assert_refused(run(data_dir, "migrate"))
 
 
-def test_backup(data_dir: Path, tmp_path: Path) -> None:
-    assert run(data_dir, "migrate").returncode == 0
+def test_backup(data_dir: Path, call: Call, tmp_path: Path) -> None:
+    assert call("migrate").returncode == 0
     beside = run(data_dir, "backup")
     assert beside.returncode == 0, beside.stderr
     copy = Path(beside.stdout.decode().strip())
     assert copy.parent == data_dir / "backups"
-    elsewhere = run(data_dir, "backup", "--folder", str(tmp_path / "elsewhere"), "--keep", "1")
+    elsewhere = call("backup", "--folder", str(tmp_path / "elsewhere"), "--keep", "1")
     copy = Path(elsewhere.stdout.decode().strip())
     assert copy.parent == tmp_path / "elsewhere"
     with closing(sqlite3.connect(copy)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_backup_of_nothing_is_refused_in_a_line(data_dir: Path) -> None:
-    assert_refused(run(data_dir, "backup"))
+def test_backup_of_nothing_is_refused_in_a_line(call: Call) -> None:
+    assert_refused(call("backup"))
 
 
 def test_serve_refuses_without_assets_in_a_sentence(data_dir: Path, tmp_path: Path) -> None:
@@ -170,8 +195,8 @@ def test_serve_says_nothing_of_itself(server: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("fly",), ("evaluate", "a", "b"), ("backup", "--keep", "many")])
-def test_what_is_no_verb_is_refused_with_the_usage(data_dir: Path, arguments: tuple[str, ...]) -> None:
-    done = run(data_dir, *arguments)
+def test_what_is_no_verb_is_refused_with_the_usage(call: Call, arguments: tuple[str, ...]) -> None:
+    done = call(*arguments)
     assert done.returncode == 2
     assert b"usage: tokenroof" in done.stderr
 

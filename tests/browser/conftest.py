@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from tests.browser.drawing import leave_undrawn
 from tests.browser.driving import Opener
 from tests.browser.watching import VIOLATION_LISTENER, Watch
 
@@ -88,17 +89,20 @@ def visit(browser: Browser, server: str, watch: Watch) -> Iterator[Opener]:
     """Opens pages; at the end no page may have complained, asked another host, or met the policy."""
     contexts: list[BrowserContext] = []
 
-    def opened(path: str = "/", **options: Any) -> Page:
+    def opened(path: str = "/", *, drawing: bool = True, **options: Any) -> Page:
         context = browser.new_context(**{"base_url": server, "viewport": {"width": 1280, "height": 900}} | options)
         context.set_default_timeout(TIMEOUT_MS)
         contexts.append(context)
         context.add_init_script(VIOLATION_LISTENER)
         watch.follow(context)
+        if not drawing:
+            leave_undrawn(context)
         page = context.new_page()
         page.goto(path)
         return page
 
     yield opened
     for context in contexts:
+        context.unroute_all(behavior="ignoreErrors")  # what is on its way may be given up
         context.close()
     watch.check(server)

@@ -7,9 +7,10 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import httpx2
-from playwright.sync_api import Locator, Page, Request, Response, expect
+from playwright.sync_api import Locator, Page, Request, Response
 
 from app.calc.notation import quantity, significant
+from tests.browser.drawing import drawn
 
 SIX = ("memory", "room", "ttft", "tpot", "latency", "throughput")
 CHARTS = ("gap", "roofline", "batch", "memory", "frontier", "time", "context")
@@ -21,8 +22,8 @@ Document = Mapping[str, Any]
 class Opener(Protocol):
     """Opens a page of the server in a context of its own."""
 
-    def __call__(self, path: str = "/", **options: Any) -> Page:
-        """The page at `path`; `options` are those of a context."""
+    def __call__(self, path: str = "/", *, drawing: bool = True, **options: Any) -> Page:
+        """The page at `path`; `options` are those of a context. Without `drawing` no chart costs time."""
         ...
 
 
@@ -50,14 +51,8 @@ def following(page: Page, status: int = 200) -> Iterator[None]:
 
 def rest(page: Page) -> None:
     """Wait until the workbench awaits no answer and its charts are drawn."""
-    expect(page.locator("#results")).to_have_attribute("aria-busy", "false")
-    drawn(page)
-
-
-def drawn(page: Page) -> None:
-    """Wait until every chart is drawn."""
-    for id_ in CHARTS:
-        expect(page.locator(f"#plot-{id_} .main-svg").first).to_be_attached()
+    page.locator("#results[aria-busy=false]").wait_for(state="attached")
+    drawn(page, CHARTS)
 
 
 def change(page: Page, name: str, value: str, status: int = 200) -> None:
@@ -80,7 +75,8 @@ def traces(page: Page, chart: str) -> list[dict[str, Any]]:
 
 def answer_of(server: str, address: str) -> Document:
     """What the API says to the query of an address."""
-    answer = httpx2.get(f"{server}/api/v1/evaluate?{urlsplit(address).query}")
+    # Without `verify=False` each answer waits for certificates to be read that no plain address needs.
+    answer = httpx2.get(f"{server}/api/v1/evaluate?{urlsplit(address).query}", verify=False)
     assert answer.status_code == 200, answer.text
     document: Document = answer.json()
     return document

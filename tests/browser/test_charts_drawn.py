@@ -7,9 +7,12 @@ from urllib.parse import unquote
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.drawing import fitted
 from tests.browser.driving import CHARTS, Opener, change, rest
+from tests.browser.test_layout import assert_fits
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+WORDS = "(all) => all.map(({ textContent, title, dataset }) => `${textContent} ${title} ${dataset.title}`)"
 WAYS_OUT = re.compile("share|cloud|edit chart|plotly", re.IGNORECASE)
 
 
@@ -52,7 +55,6 @@ def test_the_theme_cycles_stays_and_reaches_the_charts(page: Page) -> None:
     assert (surface(page), ink(page)) == seen["dark"]
     page.goto("/docs")
     assert surface(page) == seen["dark"][0]
-    page.goto("/")
     button.click()
     page.reload()
     expect(button).to_contain_text("system")
@@ -69,10 +71,8 @@ def test_every_chart_is_drawn_and_none_leads_to_the_librarys_own_services(page: 
     page.locator("#plot-roofline").hover()
     page.locator("#plot-roofline .main-svg").first.dblclick(force=True)
     expect(page.locator(".modebar-btn")).to_have_count(0)
-    for chart in CHARTS:
-        assert not page.locator(f"#plot-{chart} a").count()
-    for control in page.locator("a, button").all():
-        words = f"{control.text_content()} {control.get_attribute('title')} {control.get_attribute('data-title')}"
+    assert page.locator("[id^=plot-] :is(a, button, input, [tabindex])").count() == 0
+    for words in page.locator("a, button").evaluate_all(WORDS):
         assert not WAYS_OUT.search(words.replace("Save and share", "")), words
 
 
@@ -109,14 +109,8 @@ def test_hovering_tells_the_numbers_at_any_width(page: Page) -> None:
     expect(page.locator("#plot-memory .hoverlayer")).to_contain_text("Card: 85.52 GB")
     for width in (400, 1600):
         page.set_viewport_size({"width": width, "height": 800})
-        for chart in CHARTS:
-            expect(page.locator(f"#plot-{chart} .main-svg").first).to_be_visible()
-        page.wait_for_timeout(300)
-        widths = page.evaluate(
-            "[...document.querySelectorAll('[id^=plot-]')]"
-            ".map((node) => [node.clientWidth, node.querySelector('svg').clientWidth])"
-        )
-        assert all(abs(node - drawing) <= 2 for node, drawing in widths), widths
+        fitted(page)
+        assert_fits(page, width)
 
 
 EXTREMES = (

@@ -11,7 +11,7 @@ SHORT = "/?model=llama-3.1-70b&hw=h100-sxm-80gb"
 
 
 def test_a_lever_makes_it_fit_and_undo_takes_it_back(visit: Opener, server: str) -> None:
-    page = visit(SHORT)
+    page = visit(SHORT, drawing=False)
     rest(page)
     before = page.locator("#results").get_attribute("data-address")
     expect(page.get_by_role("heading", name="What would make it fit")).to_be_visible()
@@ -30,7 +30,7 @@ def test_a_lever_makes_it_fit_and_undo_takes_it_back(visit: Opener, server: str)
 
 
 def test_undo_is_offered_until_the_next_change(visit: Opener) -> None:
-    page = visit(SHORT)
+    page = visit(SHORT, drawing=False)
     rest(page)
     page.locator(".levers li a").first.click()
     rest(page)
@@ -52,7 +52,7 @@ def test_a_part_of_the_memory_leads_to_its_field_and_a_size_is_typed_with_its_un
     visit: Opener, watch: Watch, server: str
 ) -> None:
     watch.allow(422)
-    page = visit()
+    page = visit(drawing=False)
     rest(page)
     expect(field(page, "graphs")).to_be_hidden()
     page.get_by_role("link", name="Set CUDA graphs").click()
@@ -66,7 +66,7 @@ def test_a_part_of_the_memory_leads_to_its_field_and_a_size_is_typed_with_its_un
 
 
 def test_an_engines_defaults_follow_the_engine(visit: Opener, server: str) -> None:
-    page = visit()
+    page = visit(drawing=False)
     rest(page)
     expect(page.locator("#engine-now")).to_contain_text("share 0.9,")
     expect(field(page, "under")).to_be_hidden()

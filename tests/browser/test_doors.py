@@ -2,27 +2,22 @@
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from app.calc.doors.door import DoorId
+from tests.browser.axe import STILL, findings, findings_in_both_themes
+from tests.browser.drawing import drawn
 from tests.browser.driving import Opener
-from tests.browser.test_accessibility import STILL, findings, findings_in_both_themes
-from tests.browser.test_layout import FINGER_PX, OPEN_ALL, PHONE, SMALL, assert_fits
+from tests.browser.test_layout import PHONE, assert_phones_have_room
 from tests.browser.watching import Watch
 
 TARGETS = "/doors?model=llama-3.1-8b&hw=h100-sxm-80gb&ttft=2&tpot=0.05"
 REFUSED = "/doors?model=llama-3.1-8b&hw=h100-sxm-80gb&static=1&prompt=1&out=1"
+CHARTS = (*(f"door-{id_}" for id_ in DoorId), "goodput")
 
 
-def drawn(page: Page) -> None:
-    for id_ in DoorId:
-        expect(page.locator(f"#plot-door-{id_} .main-svg").first).to_be_attached()
-
-
-def test_charts_are_drawn_and_links_lead_there_and_back(visit: Opener) -> None:
-    page = visit(TARGETS)
-    drawn(page)
-    expect(page.locator("#plot-goodput .main-svg").first).to_be_attached()
+def test_links_lead_there_and_back(visit: Opener) -> None:
+    page = visit(TARGETS, drawing=False)
     # By keyboard: from the overview to a card, into the workbench, and back to the doors of what stands there.
     page.locator(".overview a", has_text="Quantization").press("Enter")
     expect(page).to_have_url(re.compile(r"#quantization$"))
@@ -47,21 +42,15 @@ def test_it_is_read_without_script(visit: Opener) -> None:
     expect(page.locator("#f-ttft")).to_have_value("2")
 
 
-def test_a_phone_scrolls_one_way(visit: Opener) -> None:
-    page = visit(TARGETS, **PHONE)
-    drawn(page)
-    page.evaluate(OPEN_ALL)
-    assert page.evaluate(SMALL, FINGER_PX) == []
-    for across in (320, 390):
-        page.set_viewport_size({"width": across, "height": 800})
-        page.wait_for_timeout(300)  # the charts follow the width
-        assert_fits(page, across)
+def test_charts_are_drawn_and_a_phone_scrolls_one_way(visit: Opener) -> None:
+    page = visit("/readyz", **PHONE)
+    assert_phones_have_room(page, TARGETS)
+    drawn(page, CHARTS)
 
 
 def test_axe_finds_nothing(visit: Opener, watch: Watch) -> None:
     watch.allow(422)
-    page = visit(TARGETS, **STILL)
-    drawn(page)
+    page = visit(TARGETS, drawing=False, **STILL)
     assert findings_in_both_themes(page) == {}
     page.goto(REFUSED)
     expect(page.locator("#prefix_caching .sentence")).to_contain_text("Not told here")

@@ -22,7 +22,7 @@ from tests.browser.watching import Watch
 
 @pytest.fixture
 def page(visit: Opener) -> Page:
-    opened = visit()
+    opened = visit(drawing=False)
     rest(opened)
     return opened
 
@@ -101,18 +101,15 @@ def test_the_last_of_twenty_quick_changes_stands(page: Page, server: str) -> Non
 
 def test_slow_answers_do_not_overtake(page: Page, server: str) -> None:
     """The first answer is held back until the second has come."""
-
-    def hold(route: Route) -> None:
-        page.wait_for_timeout(700)
-        route.continue_()
-
-    page.route(re.compile("prompt=2000"), hold, times=1)
-    field(page, "prompt").fill("2000")
-    page.wait_for_timeout(260)
-    field(page, "prompt").fill("5000")
-    expect(page).to_have_url(re.compile("prompt=5000"))
-    page.wait_for_timeout(900)
-    rest(page)
+    held: list[Route] = []
+    page.route(re.compile("prompt=2000"), lambda route: held.append(route), times=1)
+    with page.expect_request(re.compile("prompt=2000")):
+        field(page, "prompt").fill("2000")
+    change(page, "prompt", "5000")
+    held[0].continue_()
+    held[0].request.response()  # none, where the page has given it up
+    page.wait_for_timeout(200)
+    assert "prompt=5000" in page.url
     assert_in_step(page, server)
 
 

@@ -5,13 +5,14 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.axe import STILL, findings_in_both_themes
+from tests.browser.drawing import drawn
 from tests.browser.driving import Opener, field, is_partial
-from tests.browser.test_accessibility import STILL, findings_in_both_themes
-from tests.browser.test_layout import FINGER_PX, OPEN_ALL, PHONE, SMALL, assert_fits
+from tests.browser.test_layout import PHONE, assert_phones_have_room
 from tests.browser.watching import Watch
 
 ONE = "/hardware/h100-sxm-80gb"
-PATHS = ("/hardware", "/hardware?sort=-bandwidth&min_year=2024", "/hardware?vendor=Groq&min_memory=90", ONE)
+PATHS = ("/hardware?sort=-bandwidth&min_year=2024", "/hardware?vendor=Groq&min_memory=90", ONE)
 
 
 def corner(part: Locator) -> tuple[float, float]:
@@ -79,20 +80,15 @@ def test_a_sort_asks_for_a_part_and_keeps_the_form(visit: Opener) -> None:
 
 def test_the_roofs_are_drawn_from_the_catalog(visit: Opener) -> None:
     page = visit(ONE)
-    expect(page.locator("#plot-roofs .main-svg").first).to_be_attached()
+    drawn(page, ["roofs"])
     names = page.evaluate("document.getElementById('plot-roofs').data.map((trace) => trace.name)")
     assert names == ["memory", "fp32", "tf32", "bf16, fp16", "fp8, int8"]
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_phone_scrolls_one_way(visit: Opener, path: str) -> None:
-    page = visit(path, **{**PHONE, "viewport": {"width": 320, "height": 800}})
-    page.evaluate(OPEN_ALL)
-    for across in (320, 390):
-        page.set_viewport_size({"width": across, "height": 800})
-        page.wait_for_timeout(300)  # the charts follow the width
-        assert_fits(page, across)
-        assert page.evaluate(SMALL, FINGER_PX) == []
+def test_a_phone_scrolls_one_way(visit: Opener) -> None:
+    page = visit("/readyz", **PHONE)
+    for path in ("/hardware", *PATHS):
+        assert_phones_have_room(page, path)
 
 
 def test_names_and_headings_stand_still_while_the_table_scrolls(visit: Opener) -> None:
@@ -104,10 +100,11 @@ def test_names_and_headings_stand_still_while_the_table_scrolls(visit: Opener) -
     assert corner(heading)[1] == pytest.approx(corner(page.locator(".list"))[1], abs=2)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_axe_finds_nothing(visit: Opener, path: str) -> None:
-    page = visit(path, **STILL)
-    assert findings_in_both_themes(page) == {}
+def test_axe_finds_nothing(visit: Opener) -> None:
+    page = visit("/readyz", drawing=False, **STILL)
+    for path in PATHS:
+        page.goto(path)
+        assert findings_in_both_themes(page) == {}, path
 
 
 def test_axe_finds_nothing_where_something_is_wrong(visit: Opener, watch: Watch) -> None:

@@ -53,11 +53,12 @@ def test_the_address_brings_the_view_back_elsewhere(visit: Opener) -> None:
     with following(page):
         field(page, "kv").select_option("fp8")
     change(page, "batch", "")
-    elsewhere = visit(page.url)
+    elsewhere = visit(page.url, drawing=False)
     rest(elsewhere)
+    expect(elsewhere.locator(".main-svg *")).to_have_count(0)
     assert elsewhere.url == page.url
     assert numbers(elsewhere) == numbers(page)
     for chart in CHARTS:
-        assert traces(elsewhere, chart) == traces(page, chart)
+        assert traces(elsewhere, chart) == traces(page, chart)  # the stand-in is given what the library draws
     for name in ("prompt", "kv", "batch", "model", "hw"):
         assert field(elsewhere, name).input_value() == field(page, name).input_value()

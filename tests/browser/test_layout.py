@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.driving import SIX, Opener, change, drawn, rest
+from tests.browser.drawing import fitted
+from tests.browser.driving import SIX, Opener, change, rest
 from tests.browser.watching import Watch
 
 PHONE: dict[str, Any] = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
@@ -54,10 +55,22 @@ def assert_fits(page: Page, most: int) -> None:
     assert page.evaluate(CLIPPED) == []
 
 
-@pytest.mark.parametrize("opened", [False, True], ids=["closed", "opened"])
-def test_a_phone_scrolls_one_way(visit: Opener, watch: Watch, opened: bool) -> None:
+def assert_phones_have_room(page: Page, path: str) -> None:
+    """With everything opened a phone scrolls one way, a wide one too, and nothing is too small for a finger."""
+    page.set_viewport_size(PHONE["viewport"])
+    page.goto(path)
+    page.evaluate(OPEN_ALL)
+    fitted(page)
+    assert_fits(page, 320)
+    assert page.evaluate(SMALL, FINGER_PX) == [], path
+    page.set_viewport_size({"width": 390, "height": 800})
+    fitted(page)
+    assert_fits(page, 390)
+
+
+def test_a_phone_scrolls_one_way_and_fingers_meet_large_targets(visit: Opener, watch: Watch) -> None:
     watch.allow(404, 422)
-    page = visit(**PHONE)
+    page = visit(drawing=False, **PHONE)
     rest(page)
     for id_ in SIX:
         expect(page.locator(f"#metric-{id_}")).to_be_visible()
@@ -65,16 +78,16 @@ def test_a_phone_scrolls_one_way(visit: Opener, watch: Watch, opened: bool) -> N
     page.get_by_label("Notes").fill("N" * 400)
     page.get_by_role("button", name="Save link").click()
     expect(page).to_have_url(re.compile("/c/"))
-    drawn(page)
     for path in (page.url, "/", "/live", "/docs", "/nothing", "/?model=x&hw=y&prompt=many"):
         page.goto(path)
-        if opened:
-            page.evaluate(OPEN_ALL)
         assert_fits(page, 320)
+        page.evaluate(OPEN_ALL)
+        assert_fits(page, 320)
+        assert page.evaluate(SMALL, FINGER_PX) == [], path
 
 
 def test_workings_and_tables_scroll_inside_where_they_are_wide(visit: Opener) -> None:
-    page = visit(viewport={"width": 320, "height": 640})
+    page = visit(drawing=False, viewport={"width": 320, "height": 640})
     rest(page)
     for id_ in ("working-ttft", "working-tpot", "working-room", "table-batch", "table-context", "table-roofline"):
         page.locator(f"#{id_} > summary").click()
@@ -83,23 +96,11 @@ def test_workings_and_tables_scroll_inside_where_they_are_wide(visit: Opener) ->
         page.locator(f"#{id_} > summary").click()
 
 
-def test_fingers_meet_large_targets(visit: Opener, watch: Watch) -> None:
-    watch.allow(404)
-    page = visit(**PHONE)
-    rest(page)
-    found = {}
-    for path in ("/", "/live", "/docs", "/nothing"):
-        page.goto(path)
-        if path == "/":
-            rest(page)
-        page.evaluate(OPEN_ALL)
-        found[path] = page.evaluate(SMALL, FINGER_PX)
-    assert {path: small for path, small in found.items() if small} == {}
-
-
 def test_a_task_by_touch(visit: Opener) -> None:
     page = visit(**PHONE)
     rest(page)
+    fitted(page)
+    assert_fits(page, 320)
     box = page.get_by_role("combobox", name="Accelerator")
     box.tap()
     box.fill("h200 sxm")
@@ -137,11 +138,10 @@ def test_odd_names_do_not_break_the_page(visit: Opener, name: str) -> None:
 
 
 def test_wide_screens_and_paper(visit: Opener) -> None:
-    page = visit()
+    page = visit(drawing=False)
     rest(page)
     for across in (480, 768, 1440, 2560):
         page.set_viewport_size({"width": across, "height": 900})
-        page.wait_for_timeout(400)  # the charts follow the width
         assert_fits(page, across)
     page.emulate_media(media="print")
     for id_ in ("verdict", "metric-memory", "metric-throughput", "chart-roofline"):

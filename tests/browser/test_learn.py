@@ -5,18 +5,19 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.axe import STILL, findings_in_both_themes
+from tests.browser.drawing import drawn, fitted
 from tests.browser.driving import Opener
-from tests.browser.test_accessibility import STILL, findings, findings_in_both_themes
 from tests.browser.test_layout import FINGER_PX, OPEN_ALL, PHONE, SMALL, assert_fits
 from tests.browser.watching import Watch
 
 CHARTS = ("timeline", "roofline", "pace", "reads", "context", "gap", "memory", "cards")
 
 
-def drawn(page: Page) -> None:
-    expect(page.locator("#results")).to_have_attribute("aria-busy", "false")
-    for id_ in CHARTS:
-        expect(page.locator(f"#plot-{id_} .main-svg").first).to_be_attached()
+def rest(page: Page) -> None:
+    """Wait until the lesson awaits no answer and its charts are drawn."""
+    page.locator("#results[aria-busy=false]").wait_for(state="attached")
+    drawn(page, CHARTS)
 
 
 def number(page: Page, id_: str) -> str:
@@ -28,12 +29,12 @@ def changing(page: Page, key: str, times: int = 1) -> None:
     with page.expect_response(lambda r: "/learn?" in r.url and r.request.headers.get("hx-request-type") == "partial"):
         for _ in range(times):
             page.keyboard.press(key)
-    drawn(page)
+    rest(page)
 
 
 def test_numbers_follow_the_slider_in_place_and_the_focus_stays(visit: Opener) -> None:
-    page = visit("/learn#batching")
-    drawn(page)
+    page = visit("/learn#batching", drawing=False)
+    rest(page)
     assert number(page, "batching.rate") == "13,350 tokens/s"
     page.evaluate("document.getElementById('chart-pace').kept = true")
     before = page.evaluate("scrollY")
@@ -60,18 +61,18 @@ def test_numbers_follow_the_slider_in_place_and_the_focus_stays(visit: Opener) -
 
 
 def test_the_length_of_a_conversation_is_a_field_of_the_text(visit: Opener) -> None:
-    page = visit("/learn#cache")
-    drawn(page)
+    page = visit("/learn#cache", drawing=False)
+    rest(page)
     page.locator("#f-chat").focus()
     page.keyboard.press("Control+A")
     with following_lesson(page):
         page.keyboard.type("131072")
-    drawn(page)  # the answer is there before the page has taken it in
+    rest(page)  # the answer is there before the page has taken it in
     expect(page.locator('#results [data-number="cache.chat"]').first).to_have_text("16 GiB")
     expect(page.locator("#f-chat")).to_be_focused()
     assert "chat=131072#cache" in page.url
     page.reload()
-    drawn(page)
+    rest(page)
     assert page.locator("#f-chat").input_value() == "131072"
 
 
@@ -80,7 +81,7 @@ def following_lesson(page: Page) -> Any:
 
 
 def test_a_word_opens_and_closes_by_keyboard_and_mouse(visit: Opener) -> None:
-    page = visit("/learn")
+    page = visit("/learn", drawing=False)
     word = page.locator('[popovertarget="meaning-wall"]')
     meaning = page.locator("#meaning-wall")
     expect(meaning).to_be_hidden()
@@ -104,8 +105,8 @@ def test_a_word_opens_and_closes_by_keyboard_and_mouse(visit: Opener) -> None:
 
 def test_a_refused_change_keeps_what_was_typed_and_says_so(visit: Opener, watch: Watch) -> None:
     watch.allow(422)
-    page = visit("/learn", **STILL)
-    drawn(page)
+    page = visit("/learn", drawing=False, **STILL)
+    rest(page)
     shown = number(page, "decode.rate")
     with page.expect_response(lambda r: r.status == 422):
         page.locator("#f-prompt").fill("many")
@@ -117,16 +118,15 @@ def test_a_refused_change_keeps_what_was_typed_and_says_so(visit: Opener, watch:
 
 
 def test_axe_finds_nothing_in_either_theme(visit: Opener) -> None:
-    page = visit("/learn", **STILL)
-    drawn(page)
-    assert findings(page) == []
+    page = visit("/learn", drawing=False, **STILL)
+    rest(page)
     assert findings_in_both_themes(page) == {}
 
 
 def test_a_phone_scrolls_one_way_and_fingers_meet_large_targets(visit: Opener, watch: Watch) -> None:
     watch.allow(422)
-    page = visit("/learn", **PHONE)
-    drawn(page)
+    page = visit("/learn", drawing=False, **PHONE)
+    rest(page)
     expect(page.locator("#f-tp")).to_be_hidden()
     assert_fits(page, 320)
     page.evaluate(OPEN_ALL)
@@ -134,7 +134,7 @@ def test_a_phone_scrolls_one_way_and_fingers_meet_large_targets(visit: Opener, w
     small = [item for item in page.evaluate(SMALL, FINGER_PX) if "button#" not in item]
     assert small == []
     page.goto("/learn?model=deepseek-v3&hw=h200-sxm&tp=8")
-    drawn(page)
+    rest(page)
     page.evaluate(OPEN_ALL)
     assert_fits(page, 320)
     page.goto("/learn?prompt=many")
@@ -142,12 +142,12 @@ def test_a_phone_scrolls_one_way_and_fingers_meet_large_targets(visit: Opener, w
     assert_fits(page, 320)
 
 
-def test_wide_screens_and_paper(visit: Opener) -> None:
+def test_charts_follow_the_width_and_paper_has_them(visit: Opener) -> None:
     page = visit("/learn")
-    drawn(page)
-    for across in (480, 768, 1440, 2560):
+    rest(page)
+    for across in (320, 480, 768, 1440, 2560):
         page.set_viewport_size({"width": across, "height": 900})
-        page.wait_for_timeout(400)  # the charts follow the width
+        fitted(page)
         assert_fits(page, across)
     page.emulate_media(media="print")
     for id_ in ("decode-title", "chart-roofline", "words-title"):

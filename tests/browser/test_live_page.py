@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from tests.browser.axe import findings_in_both_themes
 from tests.browser.driving import Opener
-from tests.browser.test_accessibility import findings_in_both_themes
 from tests.browser.watching import VIOLATION_LISTENER, Watch
 from tests.running import running
 

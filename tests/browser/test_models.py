@@ -2,12 +2,12 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
+from tests.browser.axe import STILL, findings_in_both_themes
+from tests.browser.drawing import drawn
 from tests.browser.driving import Opener, field, is_partial
-from tests.browser.test_accessibility import STILL, findings_in_both_themes
-from tests.browser.test_layout import FINGER_PX, OPEN_ALL, PHONE, SMALL, assert_fits
+from tests.browser.test_layout import PHONE, assert_phones_have_room
 from tests.browser.watching import Watch
 
 PAGES = (
@@ -17,7 +17,8 @@ PAGES = (
     "/models/llama-3.3-nemotron-super-49b",
     "/models/ministral-3-8b",
 )
-PATHS = ("/models", "/models?family=Falcon&kind=experts", *PAGES[:3])
+HEIGHTS = "(all) => all.map((cell) => parseFloat(getComputedStyle(cell, '::before').height))"
+PATHS = ("/models?q=deepseek&sort=-params", "/models?family=Falcon&kind=experts", PAGES[0], PAGES[2])
 
 
 def test_the_list_and_the_address_follow_the_filters(visit: Opener, watch: Watch) -> None:
@@ -51,40 +52,35 @@ def test_it_works_without_script(visit: Opener) -> None:
     expect(page.get_by_text("The drawing needs script").first).to_be_visible()
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_both_charts_are_drawn_and_the_strip_has_height(visit: Opener, path: str) -> None:
-    page = visit(path)
-    for chart in ("parameters", "cache"):
-        expect(page.locator(f"#plot-{chart} .main-svg").first).to_be_attached()
-    cells = page.locator(".strip span")
-    heights = cells.evaluate_all("(all) => all.map((cell) => parseFloat(getComputedStyle(cell, '::before').height))")
-    assert min(heights) >= 2
-    assert max(heights) == 32
+def test_both_charts_are_drawn_and_the_strip_has_height(visit: Opener) -> None:
+    page = visit("/readyz")
+    for path in PAGES:
+        page.goto(path)
+        drawn(page, ("parameters", "cache"))
+        heights = page.locator(".strip span").evaluate_all(HEIGHTS)
+        assert min(heights) >= 2, path
+        assert max(heights) == 32, path
 
 
 def test_a_plan_leads_to_the_workbench_with_the_same_number(visit: Opener) -> None:
-    page = visit("/models/deepseek-v3")
+    page = visit("/models/deepseek-v3", drawing=False)
     row = page.locator(".cards-held tr", has=page.get_by_role("link", name="H200 SXM", exact=False)).first
     users = row.locator("td a").first.text_content() or ""
     row.locator("td a").first.click()
     expect(page.locator(".metrics")).to_contain_text(f"{users} sequences")
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_phone_scrolls_one_way(visit: Opener, path: str) -> None:
-    page = visit(path, **{**PHONE, "viewport": {"width": 320, "height": 800}})
-    page.evaluate(OPEN_ALL)
-    for across in (320, 390):
-        page.set_viewport_size({"width": across, "height": 800})
-        page.wait_for_timeout(300)  # the charts follow the width
-        assert_fits(page, across)
-        assert page.evaluate(SMALL, FINGER_PX) == []
+def test_a_phone_scrolls_one_way(visit: Opener) -> None:
+    page = visit("/readyz", **PHONE)
+    for path in ("/models", *PATHS):
+        assert_phones_have_room(page, path)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_axe_finds_nothing(visit: Opener, path: str) -> None:
-    page = visit(path, **STILL)
-    assert findings_in_both_themes(page) == {}
+def test_axe_finds_nothing(visit: Opener) -> None:
+    page = visit("/readyz", drawing=False, **STILL)
+    for path in PATHS:
+        page.goto(path)
+        assert findings_in_both_themes(page) == {}, path
 
 
 def test_axe_finds_nothing_where_something_is_wrong(visit: Opener, watch: Watch) -> None:

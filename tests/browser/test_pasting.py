@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.axe import STILL, findings_in_both_themes
 from tests.browser.driving import Opener, field
-from tests.browser.test_accessibility import STILL, findings_in_both_themes
 from tests.browser.test_layout import FINGER_PX, OPEN_ALL, PHONE, SMALL, assert_fits
 from tests.browser.watching import Watch
 from tests.startup_log.logs import VLLM_CONSUMED

@@ -9,7 +9,7 @@ from tests.browser.watching import Watch
 
 @pytest.fixture
 def page(visit: Opener) -> Page:
-    opened = visit()
+    opened = visit(drawing=False)
     rest(opened)
     return opened
 

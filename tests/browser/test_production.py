@@ -1,17 +1,14 @@
 """The page of the published deployment: nothing for axe to find, and one way to scroll on a phone."""
 
+from tests.browser.axe import STILL, findings_in_both_themes
 from tests.browser.driving import Opener
-from tests.browser.test_accessibility import STILL, findings_in_both_themes
-from tests.browser.test_layout import OPEN_ALL, PHONE, assert_fits
+from tests.browser.test_layout import PHONE, assert_phones_have_room
 
 
 def test_axe_finds_nothing_and_a_phone_scrolls_one_way(visit: Opener) -> None:
-    page = visit("/production", **{**STILL, **PHONE})
+    page = visit("/readyz", **STILL, **PHONE)
+    assert_phones_have_room(page, "/production")
     assert findings_in_both_themes(page) == {}
-    page.evaluate(OPEN_ALL)
-    for across in (320, 390):
-        page.set_viewport_size({"width": across, "height": 800})
-        assert_fits(page, across)
 
 
 def test_it_opens_in_the_workbench(visit: Opener) -> None:

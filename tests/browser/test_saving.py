@@ -5,7 +5,8 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.driving import Opener, change, drawn, numbers, rest
+from tests.browser.drawing import drawn
+from tests.browser.driving import CHARTS, Opener, change, numbers, rest
 from tests.browser.watching import Watch
 
 TITLE = 'Plan <b>"A"</b> 👩‍💻'
@@ -16,19 +17,19 @@ def save(page: Page, title: str = TITLE) -> None:
     page.get_by_label("Notes").fill("for <i>May</i>")
     page.get_by_role("button", name="Save link").click()
     expect(page).to_have_url(re.compile("/c/[a-z0-9]{26}$"))
-    drawn(page)
+    drawn(page, CHARTS)
 
 
 def test_a_link_gives_the_same_numbers_to_anyone(visit: Opener) -> None:
-    page = visit()
+    page = visit(drawing=False)
     rest(page)
     change(page, "prompt", "4321")
     before = numbers(page)
     save(page)
     expect(page.get_by_role("heading", level=1)).to_have_text(TITLE)
     assert numbers(page) == before
-    other = visit(page.url)
-    drawn(other)
+    other = visit(page.url, drawing=False)
+    drawn(other, CHARTS)
     assert numbers(other) == before
     expect(other.locator("#edit-token")).to_have_count(0)
     expect(other.get_by_text("for <i>May</i>").first).to_be_visible()
@@ -40,7 +41,7 @@ def test_a_link_gives_the_same_numbers_to_anyone(visit: Opener) -> None:
 
 def test_the_edit_token_is_shown_once_and_works(visit: Opener, watch: Watch) -> None:
     watch.allow(403, 404)
-    page = visit()
+    page = visit(drawing=False)
     rest(page)
     save(page)
     address, token = page.url, page.locator("#edit-token").inner_text()
@@ -72,7 +73,7 @@ CLIPBOARD: dict[str, Any] = {"permissions": ["clipboard-read", "clipboard-write"
 
 
 def test_copying_takes_the_newest_address_and_says_what_it_did(visit: Opener) -> None:
-    page = visit(**CLIPBOARD)
+    page = visit(drawing=False, **CLIPBOARD)
     rest(page)
     button = page.locator("[data-copy-link]")
     for tokens in ("2345", "3456"):
@@ -91,7 +92,7 @@ def test_copying_takes_the_newest_address_and_says_what_it_did(visit: Opener) ->
 
 
 def test_hasty_fingers_do_not_leave_copied_standing_for_good(visit: Opener) -> None:
-    page = visit(**CLIPBOARD)
+    page = visit(drawing=False, **CLIPBOARD)
     rest(page)
     button = page.locator("[data-copy-link]")
     button.click()
@@ -101,7 +102,7 @@ def test_hasty_fingers_do_not_leave_copied_standing_for_good(visit: Opener) -> N
 
 
 def test_the_secrets_can_be_copied_and_a_duplicate_has_its_own(visit: Opener) -> None:
-    page = visit(**CLIPBOARD)
+    page = visit(drawing=False, **CLIPBOARD)
     rest(page)
     save(page, "One")
     first, token = page.url, page.locator("#edit-token").inner_text()

@@ -2,12 +2,11 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.axe import STILL, findings, findings_in_both_themes
 from tests.browser.driving import Opener, field
-from tests.browser.test_accessibility import STILL, findings, findings_in_both_themes
-from tests.browser.test_layout import FINGER_PX, OPEN_ALL, PHONE, SMALL, assert_fits
+from tests.browser.test_layout import PHONE, assert_phones_have_room
 from tests.browser.watching import Watch
 
 PATHS = ("/validation?metric=ttft_s&page=2", "/validation?scored=no&family=cdna3")
@@ -45,7 +44,7 @@ def test_charts_and_table_follow_the_filters(visit: Opener, watch: Watch) -> Non
 
 
 def test_pages_turn_in_place_and_keep_the_focus(visit: Opener) -> None:
-    page = visit("/validation")
+    page = visit("/validation", drawing=False)
     first = page.locator(".measured tbody th").first.text_content()
     following = page.locator("#page-next-above")
     following.press("Enter")
@@ -69,22 +68,18 @@ def test_it_works_without_script(visit: Opener) -> None:
 
 
 def test_a_phone_scrolls_one_way(visit: Opener) -> None:
-    page = visit("/validation", **PHONE)
-    page.evaluate(OPEN_ALL)
-    assert page.evaluate(SMALL, FINGER_PX) == []
-    for across in (320, 390):
-        page.set_viewport_size({"width": across, "height": 800})
-        page.wait_for_timeout(300)  # the charts follow the width
-        assert_fits(page, across)
+    page = visit("/readyz", **PHONE)
+    assert_phones_have_room(page, "/validation")
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_axe_finds_nothing(visit: Opener, path: str) -> None:
-    page = visit(path, **STILL)
-    assert findings_in_both_themes(page) == {}
+def test_axe_finds_nothing(visit: Opener) -> None:
+    page = visit("/readyz", drawing=False, **STILL)
+    for path in PATHS:
+        page.goto(path)
+        assert findings_in_both_themes(page) == {}, path
 
 
 def test_axe_finds_nothing_where_something_is_wrong(visit: Opener, watch: Watch) -> None:
     watch.allow(422)
-    page = visit("/validation?metric=speed&page=0&by=colour", **STILL)
+    page = visit("/validation?metric=speed&page=0&by=colour", drawing=False, **STILL)
     assert findings(page) == []

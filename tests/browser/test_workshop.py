@@ -2,13 +2,14 @@
 
 import json
 import re
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.api.test_import import LLAMA
+from tests.browser.axe import STILL, findings_in_both_themes
 from tests.browser.driving import Opener, field
-from tests.browser.test_accessibility import STILL, findings_in_both_themes
 from tests.browser.test_layout import FINGER_PX, OPEN_ALL, PHONE, SMALL, assert_fits
 from tests.browser.watching import Watch
 
@@ -119,19 +120,24 @@ def test_the_figures_of_a_card_follow(visit: Opener, watch: Watch) -> None:
     expect(page.locator("#verdict")).to_contain_text("160 ms")
 
 
-@pytest.mark.parametrize("path", [EDITOR, "/models/custom?from=deepseek-v3.2", CARDS, IMPORT])
-def test_axe_finds_nothing(visit: Opener, path: str) -> None:
-    page = visit(path, **STILL)
-    if path == IMPORT:
-        imported(page)
-    assert findings_in_both_themes(page) == {}
+def pages(page: Page) -> Iterator[str]:
+    """One page after the other, the last with what was read into it."""
+    for path in (EDITOR, "/models/custom?from=deepseek-v3.2", CARDS, IMPORT):
+        page.goto(path)
+        if path == IMPORT:
+            imported(page)
+        yield path
 
 
-@pytest.mark.parametrize("path", [EDITOR, "/models/custom?from=deepseek-v3.2", CARDS, IMPORT])
-def test_a_phone_scrolls_one_way_and_holds_a_finger(visit: Opener, path: str) -> None:
-    page = visit(path, **PHONE)
-    if path == IMPORT:
-        imported(page)
-    page.evaluate(OPEN_ALL)
-    assert_fits(page, 320)
-    assert page.evaluate(SMALL, FINGER_PX) == []
+def test_axe_finds_nothing(visit: Opener) -> None:
+    page = visit("/readyz", **STILL)
+    for path in pages(page):
+        assert findings_in_both_themes(page) == {}, path
+
+
+def test_a_phone_scrolls_one_way_and_holds_a_finger(visit: Opener) -> None:
+    page = visit("/readyz", **PHONE)
+    for path in pages(page):
+        page.evaluate(OPEN_ALL)
+        assert_fits(page, 320)
+        assert page.evaluate(SMALL, FINGER_PX) == [], path

@@ -2,9 +2,10 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -12,6 +13,8 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.calc.notation import quantity
+from app.main import create_app
+from app.settings import Settings
 from app.store.configurations import Configurations
 from app.store.records import Saved
 from app.web.services import Services
@@ -21,6 +24,25 @@ from tests.pages.dom import Node, parse
 TITLE, NOTES = 'Plan <b>"A"</b> & co', "First line\n<script>alert(1)</script>"
 SIX = ("memory", "room", "ttft", "tpot", "latency", "throughput")
 NO_SUCH = "a" * 26
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory, assets_dir: Path) -> FastAPI:
+    """One app for all: a link is nobody's but of whoever has its address."""
+    return create_app(Settings(data_dir=tmp_path_factory.mktemp("saved"), assets_dir=assets_dir))
+
+
+@pytest.fixture(scope="module")
+def started(app: FastAPI) -> Iterator[TestClient]:
+    with TestClient(app, raise_server_exceptions=False) as started:
+        yield started
+
+
+@pytest.fixture
+def client(started: TestClient) -> TestClient:
+    """Somebody who comes for the first time."""
+    started.cookies.clear()
+    return started
 
 
 class Link(NamedTuple):
@@ -69,8 +91,8 @@ def test_saving_leads_to_the_page_with_a_cookie_of_that_page(client: TestClient)
     assert "no-store" in made.headers["cache-control"]
 
 
-def test_the_cookie_is_for_tls_alone_behind_tls(app: FastAPI) -> None:
-    with TestClient(app, base_url="https://testserver") as client:
+def test_the_cookie_is_for_tls_alone_behind_tls(settings: Settings) -> None:
+    with TestClient(create_app(settings), base_url="https://testserver") as client:
         made = client.post("/save", data={"query": query_of(client), "title": "x"}, follow_redirects=False)
         assert "secure" in made.headers["set-cookie"].lower()
 
@@ -280,9 +302,11 @@ def test_a_scenario_that_is_no_longer_answered(client: TestClient, store: Config
     assert client.post(f"{link.path}/duplicate").status_code == 422
 
 
-def test_without_a_database_the_workbench_works_and_saving_says_why_not(client: TestClient, app: FastAPI) -> None:
+def test_without_a_database_the_workbench_works_and_saving_says_why_not(
+    client: TestClient, app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
     query = query_of(client)
-    app.state.services = replace(app.state.services, engine=None, store_fault="broken")
+    monkeypatch.setattr(app.state, "services", replace(app.state.services, engine=None, store_fault="broken"))
     assert page(client, "/").all(id="metric-memory")
     answer = client.post("/save", data={"query": query, "title": "x"})
     assert answer.status_code == 503

@@ -26,7 +26,8 @@ def test_every_lever_can_be_taken_back(reader: TestClient, name: str) -> None:
         there = page(reader, lever["href"])
         link = undo_link(there)
         assert link.text.startswith("Undo: back to ")
-        assert page(reader, link["href"]).id("results")["data-address"] == here
+        if link["href"] != here:  # what that address shows is seen above
+            assert page(reader, link["href"]).id("results")["data-address"] == here
         assert "undo" not in items_of(there.id("results")["data-address"])  # the address of the scenario itself
         assert "undo" not in items_of(twin_of(there))
 

@@ -53,12 +53,14 @@ def assert_sound(path: Path) -> None:
 def test_four_writers_and_a_reader_lose_nothing_and_meet_no_lock(
     path: Path, engine: Engine, contents: Callable[..., Contents]
 ) -> None:
-    writers = [Writer(path, 2.0, f"writer-{number}") for number in range(4)]
+    writers = [Writer(path, 1.0, f"writer-{number}") for number in range(4)]
     configurations = Configurations(engine)
     mine = configurations.create(contents())
     reads = 0
+    for writer in writers:
+        writer.wait_for_first()
     while any(writer.process.poll() is None for writer in writers):
-        for slug in [mine.slug, *(writer.slugs()[-1] for writer in writers if writer.slugs())]:
+        for slug in [mine.slug, *(writer.slugs()[-1] for writer in writers)]:
             assert isinstance(configurations.get(slug), Saved)
             reads += 1
     assert [writer.process.wait() for writer in writers] == [0, 0, 0, 0], [w.failed.read_text() for w in writers]
