@@ -91,7 +91,8 @@ def test_any_other_status_shows_no_metrics(status: int, absence: Absence) -> Non
 
 def test_an_error_at_another_path_says_nothing_of_the_configured_one() -> None:
     failing = FetchedText(500, "text/plain", b"")
-    server = FakeServer(dict.fromkeys(SEARCH, failing) | {"": FetchedText(404, "text/plain", b"")})
+    absent_there = FetchedText(404, "text/plain", b"")
+    server = FakeServer({path: failing if path else absent_there for path in SEARCH})
     assert absent(probe_of(server, FakeClock()).snapshot()) is Absence.NOT_METRICS
 
 
