@@ -17,7 +17,11 @@ CATALOG = load_catalog()
 
 def test_the_roofs_are_printed_beside_the_vendors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hot = seen(card(power_draw_w=Reading(650.0, "W"), throttle_reasons=Reading(("sw_power_cap",))))
-    told = {"bandwidth_bytes_per_s": 2.9e12, "flops_per_s": {"bf16": 7.9e14, "fp32": 6e13}}
+    told = {
+        "bandwidth_bytes_per_s": 2.9e12,
+        "flops_per_s": {"bf16": 7.9e14, "fp32": 6e13},
+        "behaviour": "take a while",
+    }
     asked = rig(tmp_path, seen(card()), hot, told=told, watch_every_s=0.02)
     assert run_measurement(asked, CATALOG, 0, 60, as_json=False) == 0
     printed = capsys.readouterr()

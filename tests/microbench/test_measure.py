@@ -44,10 +44,14 @@ def found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.microbench.measure.run_worker", worker)
 
 
+BUSY = {"behaviour": "take a while"}
+"""Long enough to be looked at."""
+
+
 def test_roofs_are_measured_and_kept_with_the_card_before_and_after(tmp_path: Path) -> None:
     hot = card(power_draw_w=Reading(650.0, "W"), throttle_reasons=Reading(("sw_power_cap",)))
     warm = card(temperature_c=Reading(55, "°C"))
-    asked = rig(tmp_path, seen(card()), seen(hot), seen(warm), watch_every_s=0.02)
+    asked = rig(tmp_path, seen(card()), seen(hot), seen(warm), watch_every_s=0.02, told=BUSY)
     roofs = run(asked)
     assert asked.store.read() == (roofs,)
     assert roofs.card == (NAME, TOTAL_BYTES)

@@ -77,6 +77,8 @@ class Card:
     def misbehave(self) -> None:
         """What a library does when it is first used, if it is to do harm."""
         match self.behaviour:
+            case "take a while":
+                time.sleep(0.3)
             case "hang":
                 time.sleep(60)
             case "print":
