@@ -85,17 +85,13 @@ class AmdSmi:
             self._invoke("amdsmi_shut_down")
 
     def _opened(self) -> bool:
-        if not self._backoff.is_due:
-            return False
+        self._open = self._backoff.attempt(self._begin)
+        return self._open
+
+    def _begin(self) -> Absence | None:
         failure = self._load()
-        if failure is None:
-            answer = self._invoke("amdsmi_init")
-            failure = answer if isinstance(answer, Absence) else None
-        if failure is not None:
-            self._backoff.failed(failure)
-            return False
-        self._open = True
-        return True
+        answer = self._invoke("amdsmi_init") if failure is None else failure
+        return answer if isinstance(answer, Absence) else None
 
     def _load(self) -> Absence | None:
         """Imports the binding, silently: without the system's library it prints two lines and raises a KeyError.

@@ -27,6 +27,15 @@ class Backoff:
         """Whether to try again."""
         return self._clock() >= self._retry_at
 
+    def attempt(self, opening: Callable[[], Absence | None]) -> bool:
+        """Whether `opening` worked now: it is tried when that is due, and answers why it came to nothing."""
+        if not self.is_due:
+            return False
+        failure = opening()
+        if failure is not None:
+            self.failed(failure)
+        return failure is None
+
     def failed(self, failure: Absence) -> None:
         """Another attempt came to nothing."""
         self.failure = failure

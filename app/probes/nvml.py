@@ -99,17 +99,13 @@ class Nvml:
         return Absence.UNKNOWN_ERROR
 
     def _opened(self) -> bool:
-        if not self._backoff.is_due:
-            return False
+        self._open = self._backoff.attempt(self._begin)
+        return self._open
+
+    def _begin(self) -> Absence | None:
         failure = self._load()
-        if failure is None:
-            answer = self._invoke("nvmlInit")
-            failure = answer if isinstance(answer, Absence) else None
-        if failure is not None:
-            self._backoff.failed(failure)
-            return False
-        self._open = True
-        return True
+        answer = self._invoke("nvmlInit") if failure is None else failure
+        return answer if isinstance(answer, Absence) else None
 
     def _load(self) -> Absence | None:
         if self._binding is None:
