@@ -1,0 +1,80 @@
+"""An application of its own that answers the cases: no setting of this machine, an empty database, no network."""
+
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from app.main import create_app
+from app.settings import Settings
+from golden.corpus import API, Case
+from golden.digests import STATUS, Text, digests, parts_of_json, parts_of_page
+
+ASSETS = Path(__file__).resolve().parent.parent / "var" / "assets"
+SETTING = "TOKENROOF_"
+PROCESSES = 2
+
+
+class Asker:
+    """Sends cases to one application, without its lifespan: nothing is recorded or probed."""
+
+    def __init__(self, client: TestClient | None = None) -> None:
+        self._client = client or self._own_client()
+        self._versions = self._versions_of_data()
+
+    def digests(self, case: Case) -> Mapping[str, str]:
+        """Both digests of every part of the answer."""
+        return digests(self.parts(case))
+
+    def parts(self, case: Case) -> dict[str, Any]:
+        """The parts of the answer; what names a state of the data files is masked. Of a failure, that it is one."""
+        sent = {"data": case.body} if case.form else {} if case.body is None else {"json": case.body}
+        answer = self._client.request("GET" if case.body is None else "POST", case.path, **sent)
+        if answer.status_code >= 500:
+            return {STATUS: answer.status_code}
+        text, kind = answer.text, answer.headers["content-type"]
+        for version, word in self._versions.items():
+            text = text.replace(version, word)
+        if "json" in kind:
+            parts = parts_of_json(json.loads(text))
+        elif "html" in kind:
+            parts = parts_of_page(text)
+        else:
+            parts = {"text": Text(text)}
+        return {STATUS: answer.status_code} | parts
+
+    def _own_client(self) -> TestClient:
+        for name in [name for name in os.environ if name.startswith(SETTING)]:
+            del os.environ[name]
+        self._folder = TemporaryDirectory(prefix="golden-")
+        settings = Settings(_env_file=None, data_dir=Path(self._folder.name), assets_dir=ASSETS)
+        return TestClient(create_app(settings), raise_server_exceptions=False)
+
+    def _versions_of_data(self) -> dict[str, str]:
+        told = self._client.get(f"{API}/validation").json()
+        return {told["catalog_version"]: "(catalog)", told["calibration_version"]: "(calibration)"}
+
+
+_askers: list[Asker] = []  # one in each process
+
+
+def answers(asked: Sequence[Case]) -> dict[str, Mapping[str, str]]:
+    """The digests of every case, asked by two processes."""
+    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn"), initializer=_start) as pool:
+        return dict(pool.map(_digests, asked, chunksize=8))
+
+
+def _start() -> None:
+    logging.disable(logging.CRITICAL)
+    _askers.append(Asker())
+
+
+def _digests(case: Case) -> tuple[str, Mapping[str, str]]:
+    return case.id, _askers[0].digests(case)
