@@ -15,7 +15,7 @@ export TOKENROOF_PORT := $(PORT)
 endif
 export EXTRAS
 
-.PHONY: help setup setup-dev assets serve test check check-text fix bench bench-predictors calibrate migrate lock docker clean
+.PHONY: help setup setup-dev assets serve test golden check check-text fix bench bench-predictors calibrate migrate lock docker clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,11 @@ serve: assets ## Migrate the database and serve (HOST, PORT)
 test: check-text ## Check and run every test, those in a browser too, on all cores (ARGS="-k name")
 	@$(PYTHON) -m app.cli assets --dev
 	@sh scripts/test.sh $(ARGS)
+
+# ARGS="--record" writes the digests anew, ARGS="--show ID" prints one answer.
+golden: setup-dev ## Compare some 4,000 answers with those recorded, to the last bit (ARGS="--sample")
+	@$(PYTHON) -m app.cli assets
+	@$(PYTHON) -m golden $(ARGS)
 
 check: check-text ## Format, lint, types, import rules, sizes
 	@$(PYTHON) -m mypy --no-error-summary

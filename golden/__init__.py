@@ -1,1 +1,1 @@
-"""What the product answers to some two and a half thousand requests, as digests: a refactoring changes none of them."""
+"""What the product answers to some 4,000 requests, as digests: a refactoring changes none of them."""
