@@ -7,9 +7,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from golden.asking import Asker, answers
+from golden.asking import answers, shown
 from golden.corpus import Case, cases, sample
-from golden.digests import STATUS, leaves
+from golden.digests import STATUS
 from golden.recorded import DIGESTS, PRINTED, differences, record, recorded_digests, report
 
 
@@ -47,7 +47,7 @@ def _show(id_: str, every: Sequence[Case]) -> int:
         near = [case.id for case in every if id_ in case.id][:PRINTED]
         print("\n".join(["There is no such case; near it:", *near]), file=sys.stderr)
         return 1
-    print("\n".join(leaves(Asker().parts(case))))
+    print("\n".join(shown(case)))
     return 0
 
 
