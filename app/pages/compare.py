@@ -12,10 +12,9 @@ from app.pages.answer_view import subject
 from app.pages.compare_start import compare_form, ready_comparisons
 from app.pages.compare_view import compare_view
 from app.pages.export import table_csv, table_json
-from app.pages.secret_links import PRIVATE
-from app.store.records import Saved
+from app.store.links import Saved
 from app.web import urls
-from app.web.links import living
+from app.web.links import PRIVATE, living
 from app.web.problem import ProblemError, invalid
 from app.web.query import items_of
 from app.web.services import Services, services_of
@@ -68,4 +67,4 @@ def _asked(request: Request, services: Services) -> Comparison:
 
 
 def _living(services: Services, slug: str) -> Saved:
-    return living(services.configurations, slug)
+    return living(services.links("configuration"), slug)

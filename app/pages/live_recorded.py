@@ -9,8 +9,7 @@ from starlette.responses import RedirectResponse, Response
 from app.charts.figure import Chart
 from app.charts.recorded_chart import recorded_charts
 from app.pages.live import templates_of
-from app.pages.saving import text_of
-from app.pages.secret_links import SEE_OTHER
+from app.pages.saving import SEE_OTHER, text_of
 from app.recording.recorder import RecorderState
 from app.refusal import Refusal
 from app.web import urls

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.api.configurations import Configuration, Created
+from app.api.links import Configuration, Created
 from app.main import create_app
 from app.settings import Settings
-from app.store.tokens import new_token
+from app.store.links import new_token
 from app.web.urls import API
 from tests.api.problems import paths, problem
 from tests.factories import scenario_document

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,9 +12,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.settings import Settings
-from app.store.configurations import Configurations
-from app.store.tokens import new_token
-from app.web.services import Services, configurations_of
+from app.store.links import Links, new_token
 from app.web.urls import API
 from tests.api.asgi import HOST, ask
 from tests.api.problems import problem
@@ -35,12 +34,10 @@ def stored(settings: Settings, column: str) -> Any:
 
 
 @pytest.fixture
-def later(app: FastAPI, link: dict[str, Any]) -> dict[str, Any]:
+def later(monkeypatch: pytest.MonkeyPatch, link: dict[str, Any]) -> dict[str, Any]:
     """A link, ninety-one days after it was made."""
-    services: Services = app.state.services
-    assert services.engine is not None
-    ahead = Configurations(services.engine, lambda: datetime.now(UTC) + timedelta(days=91))
-    app.dependency_overrides[configurations_of] = lambda: ahead
+    ahead = partial(Links, now=lambda: datetime.now(UTC) + timedelta(days=91))
+    monkeypatch.setattr("app.web.services.Links", ahead)
     return link
 
 

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 from app.live_view.snapshot import frozen, thawed
 from app.main import create_app
 from app.settings import Settings
+from app.web.links import SnapshotPayload
 from app.web.urls import API
 from tests.live.seen import LLAMA, card, cards, host, served, server
 from tests.live.stub import put
@@ -111,8 +112,8 @@ def test_a_wrong_token_revokes_nothing(viewer: TestClient) -> None:
 
 
 def test_a_page_of_an_older_form_is_no_error() -> None:
-    assert thawed({"view": {"servers": []}}) is None
-    assert thawed({}) is None
+    assert thawed(SnapshotPayload(view={"servers": []})) is None
+    assert thawed(SnapshotPayload()) is None
 
 
 def test_the_api_saves_reads_and_revokes(viewer: TestClient) -> None:
@@ -143,7 +144,7 @@ def test_eight_cards_and_servers_with_a_minute_behind_them_have_room(app: FastAP
     trails = kept.document["live"]["trails"]
     assert len(trails) == 16
     assert {(trail["dots"][0]["age_s"] > 50, trail["dots"][-1]["age_s"]) for trail in trails} == {(True, 0.0)}
-    services.snapshots.create(kept)
+    services.links("snapshot").create(kept)
 
 
 def test_more_than_there_is_room_for_is_told_in_words(app: FastAPI, viewer: TestClient) -> None:

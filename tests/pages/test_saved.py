@@ -15,8 +15,7 @@ from starlette.testclient import TestClient
 from app.calc.notation import quantity
 from app.main import create_app
 from app.settings import Settings
-from app.store.configurations import Configurations
-from app.store.records import Saved
+from app.store.links import Links, Saved
 from app.web.services import Services
 from tests.pages.asking import address, json_of, page, twin_of
 from tests.pages.dom import Node, parse
@@ -244,35 +243,37 @@ def test_nothing_can_be_done_to_a_link_that_is_not(client: TestClient, action: s
 
 
 @pytest.fixture
-def store(app: FastAPI) -> Configurations:
+def store(app: FastAPI) -> Links:
     services: Services = app.state.services
-    return services.configurations
+    return services.links("configuration")
 
 
-def stored(store: Configurations, link: Link) -> Saved:
+def stored(store: Links, link: Link) -> Saved:
     found = store.get(link.path.rpartition("/")[2])
     assert isinstance(found, Saved)
     return found
 
 
-def test_an_expired_link_says_when(client: TestClient, app: FastAPI, store: Configurations) -> None:
+def test_an_expired_link_says_when(client: TestClient, app: FastAPI, store: Links) -> None:
     link = save(client)
     past = datetime.now(UTC) - timedelta(days=3)
     services: Services = app.state.services
     assert services.engine is not None
-    soon = replace(stored(store, link), expires_at=past + timedelta(days=1)).with_texts("Old", "", past + timedelta(1))
-    Configurations(services.engine, now=lambda: past).replace(link.path.rpartition("/")[2], link.edit_token, soon)
+    soon = replace(stored(store, link), expires_at=past + timedelta(days=1))
+    Links(services.engine, "configuration", now=lambda: past).replace(
+        link.path.rpartition("/")[2], link.edit_token, soon
+    )
     assert f"expired on {past + timedelta(days=1):%Y-%m-%d}" in error_text(client, link.path, 410)
     assert client.get(twin_of(link.first)).status_code == 410
     assert client.post(f"{link.path}/duplicate").status_code == 410
 
 
-def test_then_and_now(client: TestClient, store: Configurations) -> None:
+def test_then_and_now(client: TestClient, store: Links) -> None:
     """What the link remembers, beside what today's formulas give."""
     link = save(client)
     saved = stored(store, link)
-    then = dict(saved.headline) | {"serving.tpot_s.ceiling": 0.0123, "rule_of_thumb.gone": 7}
-    contents = replace(saved, headline=then, formula_version="0.9").with_texts(TITLE, "", saved.expires_at)
+    then = {**saved.document["headline"], "serving.tpot_s.ceiling": 0.0123, "rule_of_thumb.gone": 7}
+    contents = replace(saved, document={**saved.document, "headline": then}, formula_version="0.9")
     store.replace(link.path.rpartition("/")[2], link.edit_token, contents)
     tree = page(client, link.path)
     region = tree.one(role="region", aria_label="Then and now, table")
@@ -287,12 +288,12 @@ def test_then_and_now(client: TestClient, store: Configurations) -> None:
     assert "same numbers" not in tree.text
 
 
-def test_a_scenario_that_is_no_longer_answered(client: TestClient, store: Configurations) -> None:
+def test_a_scenario_that_is_no_longer_answered(client: TestClient, store: Links) -> None:
     link = save(client)
     saved = stored(store, link)
-    scenario = json.loads(json.dumps(saved.scenario))
+    scenario = json.loads(json.dumps(saved.document["scenario"]))
     scenario["hardware"]["id"] = "card-of-old"
-    contents = replace(saved, scenario=scenario).with_texts(TITLE, "", saved.expires_at)
+    contents = replace(saved, document={**saved.document, "scenario": scenario})
     store.replace(link.path.rpartition("/")[2], link.edit_token, contents)
     tree = page(client, link.path)
     assert "can no longer be answered" in tree.text
