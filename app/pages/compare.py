@@ -18,16 +18,15 @@ from app.web.links import PRIVATE, living
 from app.web.problem import ProblemError, invalid
 from app.web.query import items_of
 from app.web.services import Services, services_of
-from app.web.templating import Templates
+from app.web.templating import TemplatesDep
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/compare")
-def compare(request: Request) -> Response:
+def compare(request: Request, templates: TemplatesDep) -> Response:
     """The plans of the query; with nothing asked, comparisons to begin with. Not a coroutine: it reads saved links."""
     services = services_of(request)
-    templates: Templates = request.app.state.templates
     found = _asked(request, services)
     view = compare_view(found, services.catalog) if found.plans else None
     is_private = any(plan.slug for plan in found.plans)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from sqlalchemy import Engine, Select, delete, or_, select
+from sqlalchemy import Engine, delete, or_, select
 from sqlalchemy.orm import Session
 
 from app.store.database import read, write
@@ -28,6 +28,7 @@ from app.store.tables import (
     TITLE_MAX_CHARS,
     VERSION_MAX_CHARS,
     Configuration,
+    Link,
     SharedRow,
     fitting,
     fitting_json,
@@ -95,7 +96,7 @@ class Links:
 
     def __init__(self, engine: Engine, kind: LinkName, now: Callable[[], datetime] = utc_now) -> None:
         self._engine, self._kind, self._now = engine, kind, now
-        self._table: type[Configuration] | type[SharedRow] = Configuration if kind == "configuration" else SharedRow
+        self._table: type[Link] = Configuration if kind == "configuration" else SharedRow
         self._fixed = {} if kind == "configuration" else {"kind": kind}
 
     def create(self, contents: Contents) -> Created:
@@ -159,7 +160,7 @@ class Links:
         The caller keeps a margin, so that an expired link answers "gone" for a while before it is forgotten.
         """
         table = self._table
-        dead: Select[int] = (
+        dead = (
             select(table.id).filter_by(**self._fixed).where(or_(table.expires_at < before, table.revoked_at < before))
         )
         deleted = 0
@@ -173,7 +174,7 @@ class Links:
                 return deleted
 
     @contextmanager
-    def _editing(self, slug: str, edit_token: str) -> Iterator[Configuration | SharedRow]:
+    def _editing(self, slug: str, edit_token: str) -> Iterator[Link]:
         """The row of a link that is not revoked, expired or not; what is changed in it is saved at the end."""
         key = parse_token(slug)
         with write(self._engine) as session:
@@ -184,7 +185,7 @@ class Links:
                 raise WrongEditTokenError
             yield row
 
-    def _find(self, session: Session, key: bytes) -> Configuration | SharedRow | None:
+    def _find(self, session: Session, key: bytes) -> Link | None:
         alive = select(self._table).filter_by(slug_sha256=key, **self._fixed).where(self._table.revoked_at.is_(None))
         return session.scalar(alive)
 
@@ -213,22 +214,24 @@ def columns_of(kind: LinkName, contents: Contents, now: datetime) -> dict[str, A
     }
 
 
-def _set(row: Configuration | SharedRow, columns: Mapping[str, Any]) -> None:
+def _set(row: Link, columns: Mapping[str, Any]) -> None:
     for name, value in columns.items():
         setattr(row, name, value)
 
 
-def _expiry_passed(row: Configuration | SharedRow, now: datetime) -> datetime | None:
+def _expiry_passed(row: Link, now: datetime) -> datetime | None:
     return row.expires_at if row.expires_at is not None and row.expires_at <= now else None
 
 
-def _saved_of(row: Configuration | SharedRow) -> Saved:
+def _saved_of(row: Link) -> Saved:
     """The record of a living row, with fresh copies of its JSON values."""
-    if isinstance(row, SharedRow):
-        document, updated_at = json.loads(row.document), row.created_at
-    else:
+    document: dict[str, Any] = {}
+    updated_at = row.created_at
+    if isinstance(row, Configuration):
         document = {"scenario": json.loads(row.scenario), "notes": row.notes, "headline": json.loads(row.headline)}
         updated_at = row.updated_at
+    elif isinstance(row, SharedRow):
+        document = json.loads(row.document)
     return Saved(
         title=row.title,
         document=document,

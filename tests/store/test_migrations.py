@@ -13,9 +13,9 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, inspect
 
-from app.store.database import REVISIONS, USER_VERSION, connect, create_store_engine
+from app.store.database import HEAD_REVISION, REVISIONS, USER_VERSION, connect, create_store_engine
 from app.store.errors import CorruptStoreError
-from app.store.schema import HEAD_REVISION, SCRIPTS, alembic_config, downgrade, migrate
+from app.store.schema import SCRIPTS, alembic_config, downgrade, migrate
 from app.store.tables import Base
 
 MOMENT = "2026-11-29T12:00:00.000000Z"

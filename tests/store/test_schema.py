@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from app.store.database import REVISIONS, USER_VERSION, connect, create_store_engine
+from app.store.database import HEAD_REVISION, REVISIONS, USER_VERSION, connect, create_store_engine
 from app.store.disk import exclusive, lock_path
 from app.store.errors import (
     CorruptStoreError,
@@ -22,7 +22,7 @@ from app.store.errors import (
     UnknownRevisionError,
 )
 from app.store.links import Contents, Links, Saved
-from app.store.schema import HEAD_REVISION, Migration, downgrade, migrate
+from app.store.schema import Migration, downgrade, migrate
 
 ROOT = Path(__file__).parents[2]
 FIRST_REVISION = REVISIONS[0]
