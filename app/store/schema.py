@@ -35,7 +35,6 @@ from app.store.errors import (
     NewerStoreError,
     StoreError,
     StoreUnavailableError,
-    UnknownRevisionError,
 )
 from app.store.tables import EMPTY_OBJECT, Configuration
 
@@ -140,27 +139,10 @@ def migrate(path: Path, *, backups: Path | None = None, lock_timeout_s: float = 
             stamp = _initialise(path)
             if stamp.is_head:
                 return Migration(HEAD_REVISION, HEAD_REVISION)
-            copy = None if stamp.revision is None else backup(path, _backup_folder(path, backups), BACKUPS_KEPT)
-            _run_alembic(path, "upgrade", "head")
+            copies = backups or path.parent / "backups" / "before-migration"
+            copy = None if stamp.revision is None else backup(path, copies, BACKUPS_KEPT)
+            _upgrade(path)
             return Migration(stamp.revision, HEAD_REVISION, copy)
-
-
-def downgrade(
-    path: Path, revision: str, *, backups: Path | None = None, lock_timeout_s: float = LOCK_TIMEOUT_S
-) -> Migration:
-    """What was done to take the file back to an earlier revision ("base" is none at all), after a copy.
-
-    Raises:
-        UnknownRevisionError, and all of `migrate`.
-    """
-    known = ("base", *REVISIONS)
-    if revision not in known:
-        raise UnknownRevisionError(revision, known)
-    with _named_errors(path), exclusive(lock_path(path), lock_timeout_s):
-        stamp = _inspect(path)
-        copy = backup(path, _backup_folder(path, backups), BACKUPS_KEPT)
-        _run_alembic(path, "downgrade", revision)
-        return Migration(stamp.revision, _inspect(path).revision, copy)
 
 
 def alembic_config(path: Path) -> "Config":
@@ -199,14 +181,10 @@ def _initialise(path: Path) -> Stamp:
         return read_stamp(connection)
 
 
-def _run_alembic(path: Path, direction: str, revision: str) -> None:
+def _upgrade(path: Path) -> None:
     from alembic import command
 
-    (command.upgrade if direction == "upgrade" else command.downgrade)(alembic_config(path), revision)
-
-
-def _backup_folder(path: Path, backups: Path | None) -> Path:
-    return path.parent / "backups" / "before-migration" if backups is None else backups
+    command.upgrade(alembic_config(path), "head")
 
 
 @contextmanager

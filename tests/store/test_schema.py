@@ -19,10 +19,10 @@ from app.store.errors import (
     NewerStoreError,
     StoreBusyError,
     StoreUnavailableError,
-    UnknownRevisionError,
 )
 from app.store.links import Contents, Links, Saved
-from app.store.schema import Migration, downgrade, migrate
+from app.store.schema import Migration, migrate
+from tests.store.older import downgrade
 
 ROOT = Path(__file__).parents[2]
 FIRST_REVISION = REVISIONS[0]
@@ -151,7 +151,7 @@ def test_row_that_no_rule_lets_in_counts_as_damage(
 
 
 def test_two_starting_processes_migrate_once(path: Path) -> None:
-    downgrade(path, FIRST_REVISION, backups=path.parent / "elsewhere")
+    downgrade(path, FIRST_REVISION)
     code = (
         "import sys, time; from pathlib import Path; from app.store.schema import migrate\n"
         "path, go = map(Path, sys.argv[1:])\n"
@@ -176,12 +176,6 @@ def test_migration_waits_for_another_no_longer_than_told(path: Path) -> None:
     with exclusive(lock_path(path), 1), pytest.raises(StoreBusyError):
         migrate(path, lock_timeout_s=0.05)
     assert migrate(path).before == FIRST_REVISION
-
-
-def test_unknown_revision_is_refused_before_anything_is_done(path: Path) -> None:
-    with pytest.raises(UnknownRevisionError, match="base"):
-        downgrade(path, "nowhere")
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
