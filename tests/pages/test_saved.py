@@ -1,7 +1,6 @@
 """Saved links as pages: made from the workbench, shown to whoever has the address, changed with the token."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -74,22 +73,6 @@ def error_text(client: TestClient, path: str, status: int) -> str:
     return tree.id("main").text
 
 
-def test_saving_leads_to_the_page_with_a_cookie_of_that_page(client: TestClient) -> None:
-    data = {"query": query_of(client), "title": TITLE}
-    made = client.post("/save", data=data, follow_redirects=False)
-    assert made.status_code == 303
-    path = made.headers["location"]
-    assert re.fullmatch(r"/c/[a-z0-9]{26}", path)
-    cookie, *attributes = made.headers["set-cookie"].split("; ")
-    settings = {a.lower() for a in attributes}
-    assert {"httponly", "samesite=strict", f"path={path}"} <= settings
-    assert "secure" not in settings
-    token = cookie.partition("=")[2]
-    assert len(token) >= 26
-    assert token not in path
-    assert "no-store" in made.headers["cache-control"]
-
-
 def test_the_cookie_is_for_tls_alone_behind_tls(settings: Settings) -> None:
     with TestClient(create_app(settings), base_url="https://testserver") as client:
         made = client.post("/save", data={"query": query_of(client), "title": "x"}, follow_redirects=False)
@@ -107,23 +90,6 @@ def test_title_and_notes_are_shown_as_text(client: TestClient) -> None:
     assert NOTES in tree.id("main").raw
     assert tree.id("edit-name")["value"] == TITLE
     assert tree.id("edit-notes").raw == NOTES
-
-
-def test_the_edit_token_is_shown_once(client: TestClient) -> None:
-    link = save(client)
-    assert link.edit_token
-    again = client.get(link.path)
-    assert link.edit_token not in again.text
-    assert not parse(again.text).all(id="edit-token")
-    assert "edit_token" not in client.cookies
-
-
-def test_the_page_is_private(client: TestClient) -> None:
-    answer = client.get(save(client).path)
-    assert answer.headers["cache-control"] == "private, no-store"
-    assert answer.headers["x-robots-tag"] == "noindex"
-    assert answer.headers["referrer-policy"] == "no-referrer"
-    assert parse(answer.text).one("meta", name="robots")["content"] == "noindex"
 
 
 @pytest.mark.parametrize("changes", [{}, {"model": "llama-3.1-70b", "hw": "rtx-4090"}, {"batch": "", "units": "gib"}])
@@ -150,15 +116,9 @@ def test_units_of_a_saved_page(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("changes", "path"),
     [
-        ({"title": ""}, "title"),
-        ({"title": "\u202e\u200b"}, "title"),
-        ({"title": "x" * 121}, "title"),
         ({"notes": "x" * 4001}, "notes"),
-        ({"expires_in_days": "9999"}, "expires_in_days"),
-        ({"expires_in_days": "0"}, "expires_in_days"),
         ({"query": "model=none&hw=h100-sxm-80gb"}, "model.id"),
         ({"query": ""}, "model"),
-        ({"query": "x=" + "y" * 40_000}, "query"),
     ],
 )
 def test_what_cannot_be_saved_is_told(client: TestClient, changes: dict[str, str], path: str) -> None:
@@ -197,16 +157,6 @@ def test_anothers_token_changes_nothing(client: TestClient) -> None:
     mine, theirs = save(client), save(client)
     sent = {"title": "Stolen", "edit_token": mine.edit_token, "expires_in_days": "7"}
     assert client.post(f"{theirs.path}/edit", data=sent).status_code == 403
-
-
-def test_revoking_wipes_the_link(client: TestClient) -> None:
-    link = save(client)
-    revoked = client.post(f"{link.path}/revoke", data={"edit_token": link.edit_token})
-    assert revoked.status_code == 200
-    assert parse(revoked.text).one("h1").text == "The link is revoked"
-    assert error_text(client, link.path, 404) == error_text(client, f"/c/{NO_SUCH}", 404)
-    again = client.post(f"{link.path}/revoke", data={"edit_token": link.edit_token})
-    assert again.status_code == 404
 
 
 def test_duplicating_makes_a_link_of_ones_own(client: TestClient) -> None:
