@@ -27,17 +27,17 @@ from app.probes.protocol import Probe
 from app.probes.sampler import Sampler
 from app.recording.recorder import Recorder
 from app.settings import Settings
-from app.store.configurations import Configurations
-from app.store.engine import create_store_engine
+from app.store.database import create_store_engine
 from app.store.errors import StoreError
+from app.store.links import Links
 from app.store.schema import migrate
-from app.store.shared import SharedDocuments
 from app.validation.sheet import ValidationSheet
 from app.web.assets import MOUNT_PATH, AssetFiles, Assets
 from app.web.body_limit import BodyLimit
 from app.web.errors import ErrorPages
 from app.web.head import HeadAsGet
 from app.web.hub import Hub
+from app.web.links import KINDS
 from app.web.live_boards import LiveBoards
 from app.web.request_log import RequestLog
 from app.web.security import Doorkeeper, SecurityHeaders
@@ -137,9 +137,8 @@ def _services(settings: Settings) -> Services:
         engine = create_store_engine(settings.database_path)
         # An expired or revoked link is remembered for a while, so that it can answer "gone", and then forgotten.
         before = datetime.now(UTC) - KEPT_AFTER_END
-        Configurations(engine).purge(before)
-        SharedDocuments(engine, "snapshot").purge(before)
-        SharedDocuments(engine, "calibration").purge(before)
+        for kind in KINDS:
+            Links(engine, kind.name).purge(before)
     except StoreError as error:
         fault = str(error)
         logger.error("saved links are off: %s", fault)

@@ -6,16 +6,24 @@ from datetime import datetime
 from math import isclose
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from app.answer import Answer, answer
 from app.catalog.catalog import Catalog
 from app.document import document, headline
 from app.refusal import ScenarioError
 from app.scenario import Scenario
-from app.store.records import Contents, Saved
+from app.store.links import Contents, Saved
 
 SAME = 1e-9  # relative; a stored double comes back as it was
+
+
+class ConfigurationPayload(BaseModel):
+    """What a saved configuration keeps: the normalised scenario, notes, and every explained number of that day."""
+
+    scenario: dict[str, Any]
+    notes: str
+    headline: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,7 @@ class SavedView:
     """A living link: what was saved, today's answer (None where there can be none any more), and the gap."""
 
     saved: Saved
+    payload: ConfigurationPayload
     answer: Answer | None
     obstacle: str | None
     differences: tuple[Difference, ...]
@@ -47,10 +56,12 @@ class SavedView:
 def contents_of(answered: Answer, title: str, notes: str, expires_at: datetime | None) -> Contents:
     """What the store keeps of an answer: the scenario written out, every explained number, and the versions."""
     return Contents(
-        scenario=answered.scenario.document(),
         title=title,
-        notes=notes,
-        headline=headline(document(answered)),
+        document={
+            "scenario": answered.scenario.document(),
+            "notes": notes,
+            "headline": headline(document(answered)),
+        },
         formula_version=answered.formula_version,
         catalog_version=answered.catalog_version,
         expires_at=expires_at,
@@ -59,12 +70,13 @@ def contents_of(answered: Answer, title: str, notes: str, expires_at: datetime |
 
 def view(saved: Saved, catalog: Catalog) -> SavedView:
     """`saved` beside what the same scenario gives today."""
+    payload = ConfigurationPayload.model_validate(saved.document)
     try:
-        today = answer(Scenario.model_validate(saved.scenario), catalog)
+        today = answer(Scenario.model_validate(payload.scenario), catalog)
     except (ScenarioError, ValidationError) as error:
         obstacle = str(error) if isinstance(error, ScenarioError) else "Its form is no longer read."
-        return SavedView(saved, None, obstacle, tuple(_differences(saved.headline, None)))
-    return SavedView(saved, today, None, tuple(_differences(saved.headline, today)))
+        return SavedView(saved, payload, None, obstacle, tuple(_differences(payload.headline, None)))
+    return SavedView(saved, payload, today, None, tuple(_differences(payload.headline, today)))
 
 
 def _differences(then: Mapping[str, Any], today: Answer | None) -> list[Difference]:

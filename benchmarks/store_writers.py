@@ -20,18 +20,19 @@ from pathlib import Path
 
 import numpy as np
 
-from app.store.configurations import Configurations
-from app.store.engine import connect, create_store_engine
+from app.store.database import connect, create_store_engine
 from app.store.errors import StoreError
-from app.store.records import Contents, Saved
+from app.store.links import Contents, Links, Saved
 from app.store.schema import migrate
 
 PROCESSES = 2
 CONTENTS = Contents(
-    scenario={"schema_version": 1, "model": {"id": "llama-3.1-8b"}, "filling": "x" * 1_500},
     title="Benchmark",
-    notes="",
-    headline={"decode_step_s": 0.0048},
+    document={
+        "scenario": {"schema_version": 1, "model": {"id": "llama-3.1-8b"}, "filling": "x" * 1_500},
+        "notes": "",
+        "headline": {"decode_step_s": 0.0048},
+    },
     formula_version="1",
     catalog_version="1",
     expires_at=None,
@@ -56,7 +57,7 @@ class Tally:
 def save_for(path: Path, seconds: float, threads: int) -> Tally:
     """What this process's threads saved in the given time."""
     engine = create_store_engine(path)
-    configurations, tally = Configurations(engine), Tally()
+    configurations, tally = Links(engine, "configuration"), Tally()
     deadline_s = time.monotonic() + seconds
 
     def save() -> None:
@@ -81,7 +82,7 @@ def save_for(path: Path, seconds: float, threads: int) -> Tally:
 def count_found(path: Path, slugs: list[str]) -> int:
     """How many of the acknowledged links the store still shows."""
     engine = create_store_engine(path)
-    configurations = Configurations(engine)
+    configurations = Links(engine, "configuration")
     found = sum(isinstance(configurations.get(slug), Saved) for slug in slugs)
     engine.dispose()
     return found

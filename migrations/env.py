@@ -6,7 +6,7 @@
 from alembic import context
 from sqlalchemy import Connection
 
-from app.store.engine import create_store_engine
+from app.store.database import create_store_engine
 from app.store.errors import CorruptStoreError
 from app.store.tables import Base
 

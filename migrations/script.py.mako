@@ -1,6 +1,6 @@
 """${message}.
 
-Revision ${up_revision} after ${down_revision | comma,n}. Add it to REVISIONS in app/store/stamp.py; once released it is
+Revision ${up_revision} after ${down_revision | comma,n}. Add it to REVISIONS in app/store/database.py; once released it is
 never edited.
 """
 

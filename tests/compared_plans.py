@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from app.answer import Answer
 from app.compare.plans import Comparison, Plan, read_comparison
-from app.store.records import Saved
+from app.store.links import Saved
 from app.web.problem import ProblemError
 from tests.factories import answer_to, shipped_catalog
 

@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import ROOT, Settings
-from app.store.engine import create_store_engine
-from app.store.lock import exclusive
+from app.store.database import create_store_engine
+from app.store.disk import exclusive
 from app.web.asset_build import build_assets
 from tests.running import running
 

@@ -10,15 +10,14 @@ from app.api.problems import PROBLEMS
 from app.compare.document import comparison_document
 from app.compare.plans import read_comparison
 from app.refusal import Refusal
-from app.store.records import Saved
+from app.store.links import Saved
 from app.web.json_route import JsonResponse
-from app.web.links import living
+from app.web.links import PRIVATE, living
 from app.web.problem import invalid
 from app.web.query import items_of
 from app.web.services import Services, ServicesDep
 
 router = APIRouter(tags=["evaluate"])
-PRIVATE = {"Cache-Control": "private, no-store", "X-Robots-Tag": "noindex", "Referrer-Policy": "no-referrer"}
 
 
 @router.get(
@@ -45,4 +44,4 @@ def compare(request: Request, services: ServicesDep) -> Response:
 
 
 def _living(services: Services, slug: str) -> Saved:
-    return living(services.configurations, slug)
+    return living(services.links("configuration"), slug)

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from app.store.health import ready as store_ready
+from app.store.schema import ready as store_ready
 from app.web.json_route import JsonResponse
 from app.web.services import ServicesDep
 

@@ -52,12 +52,19 @@ IMPORT_PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 NOT_FOUND: dict[int | str, dict[str, Any]] = {404: _problem("There is no such item.")}
 STORE_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    503: _problem("The database is busy or not available; Retry-After says when to ask again."),
+    503: _problem("The database is busy (Retry-After says when to ask again) or needs its operator; nothing changed."),
 }
 LINK_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    404: _problem("No such link: wrong, malformed and revoked ones are alike."),
+    404: _problem("There is no such link; wrong, malformed and revoked ones are alike."),
     410: _problem("The link has expired."),
     **STORE_PROBLEMS,
 }
-EDIT_PROBLEMS: dict[int | str, dict[str, Any]] = {403: _problem("The edit token is not that of the link.")}
+EDIT_PROBLEMS: dict[int | str, dict[str, Any]] = {403: _problem("The X-Edit-Token is not that of this link.")}
+# An expired link may still be revoked, so there is no 410.
+REVOKE_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    404: LINK_PROBLEMS[404],
+    422: _problem("The X-Edit-Token is missing or too long."),
+    **STORE_PROBLEMS,
+    **EDIT_PROBLEMS,
+}
 STREAM_PROBLEMS: dict[int | str, dict[str, Any]] = {503: _problem("As many viewers as are allowed are watching.")}

@@ -4,22 +4,20 @@ from fastapi import APIRouter
 
 from app.api import (
     bench,
-    bench_calibrations,
     catalog,
     compare,
-    configurations,
     doors,
     evaluate,
     hardware,
     health,
     importing,
     learn,
+    links,
     models,
     pasting,
     probes,
     recording,
     roofs,
-    snapshots,
     sweep,
     validation,
 )
@@ -34,16 +32,14 @@ MODULES = (
     importing,
     pasting,
     bench,
-    bench_calibrations,
     models,
     hardware,
     catalog,
     validation,
-    configurations,
+    links,
     probes,
     recording,
     roofs,
-    snapshots,
 )
 
 

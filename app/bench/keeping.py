@@ -1,7 +1,5 @@
 """A calibration as it is kept behind a link: the factors, and the scenario that they were fitted for."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,18 +10,10 @@ from app.catalog.catalog import Catalog
 from app.refusal import Refusal, ScenarioError
 from app.resolve import resolve
 from app.scenario import Scenario
-from app.store.shared import SharedContents
+from app.store.links import Contents
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What a link shows. `scenario` carries the calibration; None where this release no longer reads it."""
-
-    document: Mapping[str, Any]
-    scenario: Scenario | None
-
-
-def contents_of(scenario: Scenario, catalog: Catalog, title: str, expires_at: datetime | None) -> SharedContents:
+def contents_of(scenario: Scenario, catalog: Catalog, title: str, expires_at: datetime | None) -> Contents:
     """What is stored of the calibration that `scenario` carries.
 
     Raises:
@@ -31,7 +21,7 @@ def contents_of(scenario: Scenario, catalog: Catalog, title: str, expires_at: da
     """
     if scenario.calibration is None:
         raise ScenarioError([Refusal("calibration", "There is no calibration in this scenario: fit one first.")])
-    return SharedContents(
+    return Contents(
         title=title,
         document={"scenario": resolve(scenario, catalog).scenario.document()},
         formula_version=FORMULA_VERSION,
@@ -40,10 +30,10 @@ def contents_of(scenario: Scenario, catalog: Catalog, title: str, expires_at: da
     )
 
 
-def kept(document: Mapping[str, Any], catalog: Catalog) -> Kept:
-    """A stored document, read again: never an exception, for a link may be older than the release."""
+def kept(stored: Any, catalog: Catalog) -> Scenario | None:
+    """A stored scenario with its calibration, read again; None where this release no longer reads it."""
     try:
-        scenario = Scenario.model_validate(document.get("scenario"))
-        return Kept(document, resolve(scenario, catalog).scenario if scenario.calibration else None)
+        scenario = Scenario.model_validate(stored)
+        return resolve(scenario, catalog).scenario if scenario.calibration else None
     except (ValidationError, ScenarioError):
-        return Kept(document, None)
+        return None

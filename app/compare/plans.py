@@ -10,7 +10,7 @@ from app.compare.typed import read_typed
 from app.refusal import Refusal, ScenarioError
 from app.saved_view import view
 from app.scenario_query import unknown_names
-from app.store.records import Saved
+from app.store.links import Saved
 from app.web import urls
 from app.web.problem import ProblemError
 from app.web.query import answer_from

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 
 from app.refusal import Refusal, ScenarioError
 from app.scenario_query import BY_NAME
-from app.store.tokens import parse_token
+from app.store.links import parse_token
 from app.web.query import MOST_ITEMS
 
 MOST_CHARACTERS = 32_000

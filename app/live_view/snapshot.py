@@ -1,6 +1,6 @@
 """A round frozen under a link: what was read, what was predicted then, and the page as it stood."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -17,9 +17,9 @@ from app.microbench.result import MeasuredRoofs
 from app.probes.snapshot import ProbeSnapshot
 from app.scenario import Scenario
 from app.store.errors import UnstorableError
-from app.store.shared import SharedContents
-from app.store.tables import DOCUMENT_MAX_CHARS
-from app.store.values import fitting_json
+from app.store.links import Contents
+from app.store.tables import DOCUMENT_MAX_CHARS, fitting_json
+from app.web.links import SnapshotPayload
 from app.web.problem import ProblemError
 
 _VIEW = TypeAdapter(LiveView)
@@ -50,7 +50,7 @@ def frozen(
     roofs: Sequence[MeasuredRoofs],
     title: str,
     expires_at: datetime | None,
-) -> SharedContents:
+) -> Contents:
     """What the store keeps of a round: nothing that names a host, a card in the world or a process.
 
     Args:
@@ -70,7 +70,7 @@ def frozen(
         document = _document(round_, rounds, asked, catalog, roofs)
         with suppress(UnstorableError):
             fitting_json("document", document, DOCUMENT_MAX_CHARS)
-            return SharedContents(
+            return Contents(
                 title=title,
                 document=document,
                 formula_version=FORMULA_VERSION,
@@ -99,14 +99,9 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def thawed(document: Mapping[str, Any]) -> LiveView | None:
+def thawed(payload: SnapshotPayload) -> LiveView | None:
     """The page as it stood; None where an older release wrote it in a form that is no longer shown."""
     try:
-        return _VIEW.validate_python(document.get("view"))
+        return _VIEW.validate_python(payload.view)
     except ValidationError:
         return None
-
-
-def public(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What the JSON twin of the link shows: readings and comparison."""
-    return {"probes": document.get("probes", []), "live": document.get("live")}

@@ -22,7 +22,7 @@ from app.web import urls
 from app.web.problem import ProblemError
 from app.web.query import items_of, scenario_from
 from app.web.services import CatalogDep
-from app.web.templating import Templates, is_fragment
+from app.web.templating import TemplatesDep, is_fragment
 
 EDITED = ", edited"
 OWN = tuple(name for name, field in BY_NAME.items() if field.path.startswith("hardware.custom."))
@@ -48,9 +48,8 @@ class AcceleratorView:
 
 
 @router.get("/hardware/custom")
-async def edit(request: Request, catalog: CatalogDep) -> Response:
+async def edit(request: Request, catalog: CatalogDep, templates: TemplatesDep) -> Response:
     """The fields of a card of one's own: a copy of `from`, or what the address says, with every figure checked."""
-    templates: Templates = request.app.state.templates
     items = [(name, text) for name, text in items_of(request.query_params) if name in BY_NAME or name == "from"]
     typed = [(name, text) for name, text in items if name in OWN]
     carried = [(name, text) for name, text in items if name not in (*OWN, "from", "hw", "v", "compute")]

@@ -19,7 +19,7 @@ from app.scenario_parts import Text
 from app.web.problem import refusals_of
 from app.web.query import items_of
 from app.web.services import Services, ServicesDep
-from app.web.templating import Templates
+from app.web.templating import templates_of
 
 NOTHING = "Paste the results of a benchmark here, or choose their files."
 _NAME = TypeAdapter[str](Text)
@@ -65,7 +65,6 @@ def _studied(brought: Brought, catalog: Catalog) -> tuple[BenchForm, BenchView |
 
 
 def _page(request: Request, services: Services, form: BenchForm, view: BenchView | None, status: int) -> Response:
-    templates: Templates = request.app.state.templates
     lists: FormLists = request.app.state.form_lists
     context: dict[str, Any] = {
         "form": form,
@@ -73,4 +72,4 @@ def _page(request: Request, services: Services, form: BenchForm, view: BenchView
         "view": view,
         **saving_context(services.settings),
     }
-    return templates.page("bench", context, status)
+    return templates_of(request).page("bench", context, status)

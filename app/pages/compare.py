@@ -12,23 +12,21 @@ from app.pages.answer_view import subject
 from app.pages.compare_start import compare_form, ready_comparisons
 from app.pages.compare_view import compare_view
 from app.pages.export import table_csv, table_json
-from app.pages.secret_links import PRIVATE
-from app.store.records import Saved
+from app.store.links import Saved
 from app.web import urls
-from app.web.links import living
+from app.web.links import PRIVATE, living
 from app.web.problem import ProblemError, invalid
 from app.web.query import items_of
 from app.web.services import Services, services_of
-from app.web.templating import Templates
+from app.web.templating import TemplatesDep
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/compare")
-def compare(request: Request) -> Response:
+def compare(request: Request, templates: TemplatesDep) -> Response:
     """The plans of the query; with nothing asked, comparisons to begin with. Not a coroutine: it reads saved links."""
     services = services_of(request)
-    templates: Templates = request.app.state.templates
     found = _asked(request, services)
     view = compare_view(found, services.catalog) if found.plans else None
     is_private = any(plan.slug for plan in found.plans)
@@ -68,4 +66,4 @@ def _asked(request: Request, services: Services) -> Comparison:
 
 
 def _living(services: Services, slug: str) -> Saved:
-    return living(services.configurations, slug)
+    return living(services.links("configuration"), slug)

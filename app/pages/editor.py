@@ -27,7 +27,7 @@ from app.web import urls
 from app.web.problem import refusals_of
 from app.web.query import items_of
 from app.web.services import CatalogDep
-from app.web.templating import Templates, is_fragment
+from app.web.templating import is_fragment, templates_of
 
 WHOLE_EDITOR = "div#editor"
 _NAME = TypeAdapter[str](Text)
@@ -60,7 +60,7 @@ def _texts_of(form: FormData) -> list[tuple[str, str]]:
 
 
 def _answer(request: Request, tree: Tree, texts: Mapping[str, str], status: int = 200) -> Response:
-    templates: Templates = request.app.state.templates
+    templates = templates_of(request)
     lists = request.app.state.form_lists
     name, errors = _name_of(tree)
     read = read_form(tree, name)

@@ -15,7 +15,7 @@ from app.web.listing_query import read_listing
 from app.web.near_names import near_ids
 from app.web.query import items_of
 from app.web.services import CatalogDep, ShelfDep
-from app.web.templating import Templates
+from app.web.templating import TemplatesDep
 
 router = APIRouter(include_in_schema=False)
 
@@ -39,9 +39,8 @@ async def hardware(request: Request, catalog: CatalogDep) -> Response:
 
 
 @router.get("/hardware/{hardware_id}")
-async def accelerator(hardware_id: str, request: Request, catalog: CatalogDep, shelf: ShelfDep) -> Response:
+async def accelerator(hardware_id: str, catalog: CatalogDep, shelf: ShelfDep, templates: TemplatesDep) -> Response:
     """Everything the catalog knows of one accelerator; for an id that is not there, what may have been meant."""
-    templates: Templates = request.app.state.templates
     record = catalog.accelerators.get(hardware_id)
     if record is None:
         near = near_ids(hardware_id, {id_: known.name for id_, known in catalog.accelerators.items()})

@@ -22,7 +22,7 @@ from app.web.importing import UnreadableError, imported_from
 from app.web.problem import refusals_of
 from app.web.query import items_of
 from app.web.services import Services, ServicesDep
-from app.web.templating import Templates
+from app.web.templating import templates_of
 
 FIELDS = ("config", "quant", "model_name", "read_as", "hub")
 # A file's field beside the field of its text.
@@ -69,7 +69,6 @@ async def _typed(form: FormData) -> tuple[dict[str, str], dict[str, str]]:
 async def _answer(
     request: Request, services: Services, typed: Mapping[str, str], errors: Mapping[str, str] | None = None
 ) -> Response:
-    templates: Templates = request.app.state.templates
     asked, found = _asked(typed)
     errors = {**found, **(errors or {})}
     view: ImportView | None = None
@@ -93,7 +92,7 @@ async def _answer(
         "hub_allowed": services.hub.is_allowed,
         **saving_context(services.settings),
     }
-    return templates.page("import", context, status)
+    return templates_of(request).page("import", context, status)
 
 
 def _asked(typed: Mapping[str, str]) -> tuple[ImportRequest | None, dict[str, str]]:

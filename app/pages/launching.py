@@ -12,15 +12,14 @@ from app.web import urls
 from app.web.problem import invalid, refusals_of
 from app.web.query import answer_from, items_of
 from app.web.services import CatalogDep
-from app.web.templating import Templates
+from app.web.templating import TemplatesDep
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/launch")
-async def launch(request: Request, catalog: CatalogDep) -> Response:
+async def launch(request: Request, catalog: CatalogDep, templates: TemplatesDep) -> Response:
     """The commands for the query's scenario."""
-    templates: Templates = request.app.state.templates
     try:
         answered = answer_from(items_of(request.query_params), catalog)
     except ScenarioError as error:

@@ -7,7 +7,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from app.web.listing import Listing
-from app.web.templating import Templates, is_fragment
+from app.web.templating import is_fragment, templates_of
 
 Address = Callable[..., str]
 
@@ -24,7 +24,7 @@ def listed(
         page: the page's template, and that of the fragment.
         context: what both show.
     """
-    templates: Templates = request.app.state.templates
+    templates = templates_of(request)
     status = 422 if listing.refusals else 200
     if not is_fragment(request):
         return templates.page(page[0], context, status)

@@ -21,7 +21,7 @@ from app.web.live_boards import LiveBoards, asked_of
 from app.web.measuring import may_measure
 from app.web.query import items_of
 from app.web.services import services_of
-from app.web.templating import Templates
+from app.web.templating import templates_of
 
 CHOSEN = ("model", "hw", "engine", "tp", "w")
 """What the page's own form asks for; the rest of a scenario travels along unseen."""
@@ -108,9 +108,3 @@ def feed_of(request: Request) -> LiveFeed:
     """The feed of the app that answers `request`."""
     feed: LiveFeed = request.app.state.live_feed
     return feed
-
-
-def templates_of(request: Request) -> Templates:
-    """The templates of the app that answers `request`."""
-    templates: Templates = request.app.state.templates
-    return templates

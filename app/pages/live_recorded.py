@@ -8,9 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from app.charts.figure import Chart
 from app.charts.recorded_chart import recorded_charts
-from app.pages.live import templates_of
-from app.pages.saving import text_of
-from app.pages.secret_links import SEE_OTHER
+from app.pages.saving import SEE_OTHER, text_of
 from app.recording.recorder import RecorderState
 from app.refusal import Refusal
 from app.web import urls
@@ -19,6 +17,7 @@ from app.web.operator import is_operator, require_operator
 from app.web.problem import ProblemError, invalid
 from app.web.recording import WINDOWS, hours_of, recorded_lines, recorder_of
 from app.web.services import Services, services_of
+from app.web.templating import templates_of
 
 router = APIRouter(include_in_schema=False)
 

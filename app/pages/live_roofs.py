@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from app.pages.secret_links import SEE_OTHER
+from app.pages.saving import SEE_OTHER
 from app.web import urls
 from app.web.measuring import begin_measuring
 from app.web.services import services_of

@@ -7,8 +7,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from app.pages.live import render
-from app.pages.saving import query_of, text_of
-from app.pages.secret_links import SEE_OTHER
+from app.pages.saving import SEE_OTHER, query_of, text_of
 from app.web import urls
 from app.web.live import COOKIE, LONGEST_ADDRESS
 from app.web.problem import ProblemError

@@ -14,7 +14,7 @@ from app.web.model_columns import model_columns
 from app.web.near_names import near_ids
 from app.web.query import items_of
 from app.web.services import ShelfDep
-from app.web.templating import Templates
+from app.web.templating import TemplatesDep
 
 router = APIRouter(include_in_schema=False)
 
@@ -37,9 +37,8 @@ async def models(request: Request, shelf: ShelfDep) -> Response:
 
 
 @router.get("/models/{model_id}")
-async def model(model_id: str, request: Request, shelf: ShelfDep) -> Response:
+async def model(model_id: str, shelf: ShelfDep, templates: TemplatesDep) -> Response:
     """Everything the catalog knows of one model; for an id that is not there, what may have been meant."""
-    templates: Templates = request.app.state.templates
     facts = shelf.facts.get(model_id)
     if facts is None:
         near = near_ids(model_id, {id_: known.record.name for id_, known in shelf.facts.items()})

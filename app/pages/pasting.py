@@ -19,7 +19,7 @@ from app.paste import MOST_TEXT, PasteError, PasteRequest, read_paste
 from app.scenario_query import name_of
 from app.web.problem import refusals_of
 from app.web.services import Services, ServicesDep
-from app.web.templating import Templates
+from app.web.templating import templates_of
 
 KINDS = (("", "The text decides"), ("log", "A start-up log"), ("command", "A launch command or manifest"))
 FIELDS = ("text", "kind", "model", "hw")
@@ -83,7 +83,6 @@ def _read(typed: Mapping[str, str], catalog: Catalog) -> tuple[PasteView | None,
 
 
 def _page(request: Request, services: Services, form: Form, view: PasteView | None, status: int) -> Response:
-    templates: Templates = request.app.state.templates
     lists: FormLists = request.app.state.form_lists  # the last group of each is one's own, which a text cannot be
     context: dict[str, Any] = {
         "form": form,
@@ -94,4 +93,4 @@ def _page(request: Request, services: Services, form: Form, view: PasteView | No
         "unnamed_cards": (_BY_THE_TEXT, *lists.accelerators[:-1]),
         **saving_context(services.settings),
     }
-    return templates.page("paste", context, status)
+    return templates_of(request).page("paste", context, status)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.charts.gap_chart import CAUSES
@@ -10,15 +10,14 @@ from app.pages.answer_view import subject
 from app.production import production, published
 from app.web import urls
 from app.web.services import CatalogDep
-from app.web.templating import Templates
+from app.web.templating import TemplatesDep
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/production")
-async def deepseek(request: Request, catalog: CatalogDep) -> Response:
+async def deepseek(catalog: CatalogDep, templates: TemplatesDep) -> Response:
     """The published deployment, its sizes and both of its figures."""
-    templates: Templates = request.app.state.templates
     found = production(catalog)
     items = urls.scenario_items(found.answer.scenario)
     evaluation = found.answer.evaluation

@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.web.templating import Templates
+from app.web.templating import TemplatesDep
 from app.web.urls import API
 
 router = APIRouter(include_in_schema=False)
@@ -50,10 +50,9 @@ class Schema:
 
 
 @router.get("/docs")
-async def reference(request: Request) -> Response:
+async def reference(request: Request, templates: TemplatesDep) -> Response:
     """Every endpoint and object of the JSON API."""
     endpoints, schemas = _documentation(request.app)
-    templates: Templates = request.app.state.templates
     context = {
         "endpoints": endpoints,
         "schemas": schemas,

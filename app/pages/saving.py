@@ -1,7 +1,7 @@
-"""Saving from the workbench: the form's choices, and what it makes of a posted form."""
+"""Forms that save behind a link: their choices, and what is made of a posted form."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
@@ -11,10 +11,12 @@ from app.answer import Answer
 from app.catalog.catalog import Catalog
 from app.refusal import Refusal, ScenarioError
 from app.settings import Settings
-from app.web.links import LinkTexts
+from app.web.links import ShareTexts
 from app.web.problem import invalid, refusals_of
 from app.web.query import MOST_ITEMS, answer_from
 
+SEE_OTHER: Final = 303
+Texts = TypeVar("Texts", bound=ShareTexts)
 EXPIRY_DAYS = (7, 30, 90, 365)
 MAX_QUERY = 32_000
 
@@ -40,8 +42,8 @@ def text_of(form: FormData, name: str) -> str:
     return value
 
 
-def texts_of(form: FormData) -> LinkTexts:
-    """Title, notes and expiry of a posted form.
+def texts_of(form: FormData, texts: type[Texts]) -> Texts:
+    """Title and expiry of a posted form, and notes where `texts` has them.
 
     Raises:
         ProblemError: 422, each message at its field.
@@ -49,14 +51,9 @@ def texts_of(form: FormData) -> LinkTexts:
     days = text_of(form, "expires_in_days").strip()
     if days and not (days.isascii() and days.isdigit() and len(days) < 6):
         raise invalid([Refusal("expires_in_days", "Must be a number of days.")])
+    words = {name: text_of(form, name) for name in ("title", "notes") if name in texts.model_fields}
     try:
-        return LinkTexts.model_validate(
-            {
-                "title": text_of(form, "title"),
-                "notes": text_of(form, "notes"),
-                "expires_in_days": int(days) if days else None,
-            }
-        )
+        return texts.model_validate({**words, "expires_in_days": int(days) if days else None})
     except ValidationError as error:
         raise invalid(refusals_of(error)) from error
 

@@ -21,16 +21,15 @@ from app.web import urls
 from app.web.problem import ProblemError
 from app.web.query import answer_from, items_of
 from app.web.services import CatalogDep, services_of
-from app.web.templating import Templates, is_fragment
+from app.web.templating import Templates, TemplatesDep, is_fragment
 
 VIEW_NAMES = ("units", UNDO)
 router = APIRouter()
 
 
 @router.get("/", include_in_schema=False)
-async def workbench(request: Request, catalog: CatalogDep) -> Response:
+async def workbench(request: Request, catalog: CatalogDep, templates: TemplatesDep) -> Response:
     """The workbench for the query's scenario; with nothing asked, for the default one."""
-    templates: Templates = request.app.state.templates
     items = items_of(request.query_params)
     binary = request.query_params.get("units") == BINARY
     asked = any(name in BY_NAME for name, _ in items)

@@ -15,12 +15,11 @@ from sqlalchemy import Engine
 from app.probes.snapshot import ProbeSnapshot
 from app.recording.figures import samples_of
 from app.settings import Settings
-from app.store.engine import facts_of
+from app.store.database import facts_of
+from app.store.disk import Seat, recorder_lock_path
 from app.store.errors import StoreError
 from app.store.links import utc_now
-from app.store.lock import Seat, recorder_lock_path
-from app.store.recorder_span import RecorderSpan, Span
-from app.store.samples import Samples
+from app.store.samples import RecorderSpan, Samples, Span
 
 logger = logging.getLogger(__name__)
 

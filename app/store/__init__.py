@@ -1,1 +1,1 @@
-"""Saved configurations in SQLite: tables, sessions, repository, share tokens."""
+"""SQLite: the links that people keep, and the recorded readings."""

@@ -6,9 +6,8 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.store.engine import connect
+from app.store.database import connect, name_error
 from app.store.errors import CorruptStoreError, StoreUnavailableError
-from app.store.session import name_error
 
 _PARTIAL = ".partial"
 

@@ -43,14 +43,6 @@ class NewerStoreError(StoreError):
         )
 
 
-class UnknownRevisionError(StoreError, ValueError):
-    """No migration has this name."""
-
-    def __init__(self, revision: str, known: tuple[str, ...]) -> None:
-        self.revision, self.known = revision, known
-        super().__init__(f"There is no revision {revision!r}; known are {', '.join(known)}.")
-
-
 class UnstorableError(StoreError, ValueError):
     """The value breaks a rule of the table (too long, not finite, already expired), so nothing was saved."""
 

@@ -1,4 +1,6 @@
-"""The recorded readings: added round by round, thinned for charts, streamed for downloads, pruned."""
+"""The recorded readings: added round by round, thinned for charts, streamed for downloads, pruned; and the time span
+for which people asked for them.
+"""
 
 import json
 import math
@@ -11,11 +13,17 @@ from typing import Any
 from sqlalchemy import Engine, Integer, Select, and_, cast, delete, func, literal, select, tuple_, union
 from sqlalchemy.dialects.sqlite import insert
 
-from app.store.columns import UtcText
+from app.store.database import read, write
 from app.store.errors import UnstorableError
-from app.store.session import read, write
-from app.store.tables import FIGURES_MAX_CHARS, SOURCE_MAX_CHARS, LiveSample
-from app.store.values import fitting_json
+from app.store.tables import (
+    FIGURES_MAX_CHARS,
+    ONLY_ID,
+    SOURCE_MAX_CHARS,
+    LiveSample,
+    RecorderRow,
+    UtcText,
+    fitting_json,
+)
 
 MOST_ROWS = 1_000_000
 PRUNE_BATCH_ROWS = 2_000
@@ -155,3 +163,45 @@ def _is_finite(value: float) -> bool:
         return not isinstance(value, bool) and math.isfinite(value)
     except (OverflowError, TypeError):  # An integer beyond every float; or no number at all.
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Recording was asked for at `since` and goes on until `until` (both UTC)."""
+
+    since: datetime
+    until: datetime
+
+
+class RecorderSpan:
+    """The repository of that row. A span that is over is none.
+
+    Every method may raise StoreBusyError, StoreUnavailableError or CorruptStoreError; then nothing was changed.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def current(self, now: datetime) -> Span | None:
+        """The span that `now` lies in."""
+        with read(self._engine) as session:
+            return _span_of(session.get(RecorderRow, ONLY_ID), now)
+
+    def start(self, until: datetime, now: datetime) -> Span:
+        """The span from now on; one that is under way goes on, and ends at the new moment."""
+        with write(self._engine) as session:
+            running = _span_of(session.get(RecorderRow, ONLY_ID), now)
+            span = Span(running.since if running else now, until)
+            session.merge(RecorderRow(id=ONLY_ID, since=span.since, until=span.until))
+        return span
+
+    def stop(self) -> None:
+        """Nobody asks for recording any more."""
+        with write(self._engine) as session:
+            session.merge(RecorderRow(id=ONLY_ID, since=None, until=None))
+
+
+def _span_of(row: RecorderRow | None, now: datetime) -> Span | None:
+    if row is None or row.since is None or row.until is None or row.until <= now:
+        return None
+    return Span(row.since, row.until)

@@ -1,13 +1,27 @@
-"""The tables as typed classes. Migrations make them in the file; a test compares the two."""
+"""The tables as typed classes, and the rules of their values. Migrations make the tables; a test compares the two.
 
-from collections.abc import Mapping
-from datetime import datetime
-from typing import ClassVar
+A rule stands twice: as a CHECK of the file, and as a function that refuses the value by name before it is written.
+"""
 
-from sqlalchemy import CheckConstraint, Constraint, Index, LargeBinary, MetaData, Text, UniqueConstraint
+import json
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    CheckConstraint,
+    Constraint,
+    Dialect,
+    Index,
+    LargeBinary,
+    MetaData,
+    Text,
+    UniqueConstraint,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import TypeDecorator
 
-from app.store.columns import UtcText, is_at_most, is_digest, is_object, is_one_of, is_utc, is_wiped
+from app.store.errors import UnstorableError
 
 TITLE_MAX_CHARS = 120
 NOTES_MAX_CHARS = 4_000
@@ -20,6 +34,65 @@ FIGURES_MAX_CHARS = 4_096
 EMPTY_OBJECT = "{}"
 KINDS = ("snapshot", "calibration")
 ONLY_ID = 1
+_UTC_PATTERN = (
+    "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9].[0-9][0-9][0-9][0-9][0-9][0-9]Z"
+)
+
+
+class UtcText(TypeDecorator[datetime]):
+    """A moment as text of fixed width, `2026-11-29T17:38:00.000000Z`: sorts as it happened, reads without a tool."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
+        """The text to store.
+
+        Raises:
+            ValueError: the moment has no time zone, so nobody can tell when it is.
+        """
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a stored moment needs a time zone")
+        return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
+        """The moment in UTC."""
+        return None if value is None else datetime.fromisoformat(value)
+
+
+def is_digest(column: str) -> CheckConstraint:
+    """A rule: 32 bytes."""
+    return CheckConstraint(f"typeof({column}) = 'blob' AND length({column}) = 32", name=f"{column}_is_digest")
+
+
+def is_at_most(column: str, limit_chars: int) -> CheckConstraint:
+    """A rule: a text that is not too long."""
+    return CheckConstraint(f"length({column}) <= {limit_chars}", name=f"{column}_length")
+
+
+def is_object(column: str) -> CheckConstraint:
+    """A rule: a text that looks like a JSON object."""
+    # Not json_valid: many SQLite releases refuse it inside a table while trusted_schema is off.
+    return CheckConstraint(f"{column} GLOB '{{*}}'", name=f"{column}_is_object")
+
+
+def is_utc(column: str) -> CheckConstraint:
+    """A rule: a moment as `UtcText` writes it, or none."""
+    return CheckConstraint(f"{column} GLOB '{_UTC_PATTERN}'", name=f"{column}_is_utc")
+
+
+def is_one_of(column: str, words: Collection[str]) -> CheckConstraint:
+    """A rule: one of these words."""
+    listed = ", ".join(f"'{word}'" for word in words)
+    return CheckConstraint(f"{column} IN ({listed})", name=f"{column}_is_known")
+
+
+def is_wiped(wiped: Mapping[str, str]) -> CheckConstraint:
+    """A rule: a revoked row has these values. What its owner took back must not lie on in the file."""
+    blank = " AND ".join(f"{column} = '{value}'" for column, value in wiped.items())
+    return CheckConstraint(f"revoked_at IS NULL OR ({blank})", name="revoked_is_wiped")
 
 
 class Base(DeclarativeBase):
@@ -157,3 +230,47 @@ class RecorderRow(Base):
         is_utc("until"),
         CheckConstraint("(since IS NULL) = (until IS NULL)", name="both_or_neither"),
     )
+
+
+def fitting_json(name: str, value: Mapping[str, Any], limit_chars: int) -> str:
+    """The JSON text of one spelling (sorted keys, no spaces).
+
+    Raises:
+        UnstorableError: the value is not JSON, not finite, or too long.
+    """
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:  # NaN is not JSON, and no calculator should let it by
+        raise UnstorableError(f"{name} is not JSON: {error}.") from error
+    return fitting(name, text, limit_chars)
+
+
+def fitting(name: str, text: str, limit_chars: int) -> str:
+    """The text itself.
+
+    Raises:
+        UnstorableError: it is too long, or no text that SQLite and UTF-8 can hold.
+    """
+    if len(text) > limit_chars:
+        raise UnstorableError(f"{name} has {len(text)} characters, {limit_chars} are allowed.")
+    # SQLite's own functions stop at a NUL, so the limits of the table would not hold behind one.
+    if "\0" in text:
+        raise UnstorableError(f"{name} contains a NUL character.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UnstorableError(f"{name} contains half of a surrogate pair.") from error
+    return text
+
+
+def future(name: str, moment: datetime | None, now: datetime) -> datetime | None:
+    """The moment in UTC; None stays None.
+
+    Raises:
+        UnstorableError: it has no time zone, or does not lie after `now`.
+    """
+    if moment is None:
+        return None
+    if moment.tzinfo is None or moment <= now:
+        raise UnstorableError(f"{name} must have a time zone and lie in the future.")
+    return moment.astimezone(UTC)

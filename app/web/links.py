@@ -1,14 +1,16 @@
-"""Secret links at the edge: expiry, edit tokens, and the store's refusals as problems."""
+"""Secret links at the edge: their kinds, what people write on them, expiry, and the store's refusals as problems."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
-from pydantic import AfterValidator, Field, Strict
+from pydantic import AfterValidator, BaseModel, Field, Strict
 
 from app.refusal import Refusal
+from app.saved_view import ConfigurationPayload
 from app.scenario_parts import Part
 from app.settings import Settings
 from app.store.errors import (
@@ -19,14 +21,14 @@ from app.store.errors import (
     UnstorableError,
     WrongEditTokenError,
 )
-from app.store.records import Gone
+from app.store.links import Gone, LinkName, Links, Saved
 from app.store.tables import NOTES_MAX_CHARS, TITLE_MAX_CHARS
 from app.text import clean_notes, clean_text, within
+from app.web import urls
 from app.web.problem import ProblemError
 
-NOT_FOUND = "There is no saved configuration at this address."
-Shown = TypeVar("Shown")
-Shown_co = TypeVar("Shown_co", covariant=True)
+PRIVATE: Final = {"Cache-Control": "private, no-store", "X-Robots-Tag": "noindex", "Referrer-Policy": "no-referrer"}
+Payload = TypeVar("Payload", bound=BaseModel)
 Title = Annotated[
     str,
     Field(min_length=1, max_length=TITLE_MAX_CHARS),
@@ -61,11 +63,59 @@ class LinkTexts(ShareTexts):
     notes: Notes = Field("", description="Notes, plain text.")
 
 
-class ReadableLinks(Protocol[Shown_co]):
-    """A repository of links of one kind: saved configurations, or shared documents."""
+class SnapshotPayload(BaseModel):
+    """Live readings of one moment, as /probes has them, and the page as it stood, in the form of its release."""
 
-    def get(self, slug: str) -> Shown_co | Gone | None:
-        """What the link shows; Gone after its expiry; None where there is none."""
+    probes: list[dict[str, Any]] = []
+    live: dict[str, Any] | None = None
+    view: Any = None
+
+
+class CalibrationPayload(BaseModel):
+    """The scenario that carries the calibration, in the form of its release."""
+
+    scenario: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkKind(Generic[Payload]):
+    """One kind of what people keep behind a link. All expire by the same rule, that of `expiry`."""
+
+    name: LinkName
+    noun: str
+    payload: type[Payload]
+    page: Callable[[str], str]  # from the slug to the address of the page
+    api: Callable[[str], str]  # and to that of its JSON
+    template: str
+    is_editable: bool = False
+
+    @property
+    def not_found(self) -> str:
+        """The sentence for where there is none."""
+        return f"There is no {self.noun} at this address."
+
+    def payload_of(self, saved: Saved) -> Payload:
+        """What a living link keeps."""
+        return self.payload.model_validate(saved.document)
+
+
+CONFIGURATION: Final = LinkKind(
+    "configuration",
+    "saved configuration",
+    ConfigurationPayload,
+    urls.saved,
+    urls.saved_api,
+    template="saved",
+    is_editable=True,
+)
+SNAPSHOT: Final = LinkKind(
+    "snapshot", "snapshot", SnapshotPayload, urls.snapshot, urls.snapshot_api, template="live_snapshot"
+)
+CALIBRATION: Final = LinkKind(
+    "calibration", "calibration", CalibrationPayload, urls.calibration, urls.calibration_api, template="bench_kept"
+)
+KINDS: Final[tuple[LinkKind[Any], ...]] = (CONFIGURATION, SNAPSHOT, CALIBRATION)
+NOT_FOUND: Final = CONFIGURATION.not_found
 
 
 def expiry(days: int | None, settings: Settings) -> datetime | None:
@@ -82,7 +132,7 @@ def expiry(days: int | None, settings: Settings) -> datetime | None:
     return datetime.now(UTC) + timedelta(days=days or settings.link_expiry_days)
 
 
-def living(links: ReadableLinks[Shown], slug: str, not_found: str = NOT_FOUND) -> Shown:
+def living(links: Links, slug: str, not_found: str = NOT_FOUND) -> Saved:
     """What the link behind `slug` shows; `not_found` is the sentence for where there is none.
 
     Raises:

@@ -12,9 +12,8 @@ from app.model_facts import ModelShelf
 from app.probes.sampler import Sampler
 from app.recording.recorder import Recorder
 from app.settings import Settings
-from app.store.configurations import Configurations
+from app.store.links import LinkName, Links
 from app.store.samples import Samples
-from app.store.shared import SharedDocuments
 from app.validation.sheet import ValidationSheet
 from app.web.hub import Hub
 from app.web.problem import ProblemError
@@ -37,32 +36,13 @@ class Services:
     recorder: Recorder | None = None
     store_fault: str | None = None
 
-    @property
-    def configurations(self) -> Configurations:
-        """The saved links.
+    def links(self, kind: LinkName) -> Links:
+        """The links of one kind that people keep.
 
         Raises:
             ProblemError: 503, the product runs as a calculator alone.
         """
-        return Configurations(self._sound)
-
-    @property
-    def snapshots(self) -> SharedDocuments:
-        """The saved snapshots of live readings.
-
-        Raises:
-            ProblemError: 503, the product runs as a calculator alone.
-        """
-        return SharedDocuments(self._sound, "snapshot")
-
-    @property
-    def calibrations(self) -> SharedDocuments:
-        """The calibrations that people keep.
-
-        Raises:
-            ProblemError: 503, the product runs as a calculator alone.
-        """
-        return SharedDocuments(self._sound, "calibration")
+        return Links(self._sound, kind)
 
     @property
     def samples(self) -> Samples:
@@ -101,13 +81,7 @@ def validation_of(request: Request) -> ValidationSheet:
     return services_of(request).validation
 
 
-def configurations_of(request: Request) -> Configurations:
-    """The saved links of the app that answers `request`."""
-    return services_of(request).configurations
-
-
 ServicesDep = Annotated[Services, Depends(services_of)]
 ShelfDep = Annotated[ModelShelf, Depends(shelf_of)]
 ValidationDep = Annotated[ValidationSheet, Depends(validation_of)]
 CatalogDep = Annotated[Catalog, Depends(catalog_of)]
-ConfigurationsDep = Annotated[Configurations, Depends(configurations_of)]

@@ -1,8 +1,9 @@
 """The templates: strict, autoescaped, with the few functions every page may call."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Depends
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -47,6 +48,15 @@ class Templates:
     def partial_html(self, name: str, context: Mapping[str, Any]) -> str:
         """The text of a part, exactly as the page includes it."""
         return self._environment.get_template(f"partials/_{name}.html").render(**context)
+
+
+def templates_of(request: Request) -> Templates:
+    """The templates of the app that answers `request`."""
+    templates: Templates = request.app.state.templates
+    return templates
+
+
+TemplatesDep = Annotated[Templates, Depends(templates_of)]
 
 
 def is_fragment(request: Request) -> bool:

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,11 +12,8 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.settings import Settings
-from app.store.configurations import Configurations
-from app.store.tokens import new_token
-from app.web.services import Services, configurations_of
+from app.store.links import Links, new_token
 from app.web.urls import API
-from tests.api.asgi import HOST, ask
 from tests.api.problems import problem
 from tests.factories import scenario_document
 
@@ -35,12 +33,10 @@ def stored(settings: Settings, column: str) -> Any:
 
 
 @pytest.fixture
-def later(app: FastAPI, link: dict[str, Any]) -> dict[str, Any]:
+def later(monkeypatch: pytest.MonkeyPatch, link: dict[str, Any]) -> dict[str, Any]:
     """A link, ninety-one days after it was made."""
-    services: Services = app.state.services
-    assert services.engine is not None
-    ahead = Configurations(services.engine, lambda: datetime.now(UTC) + timedelta(days=91))
-    app.dependency_overrides[configurations_of] = lambda: ahead
+    ahead = partial(Links, now=lambda: datetime.now(UTC) + timedelta(days=91))
+    monkeypatch.setattr("app.web.services.Links", ahead)
     return link
 
 
@@ -51,59 +47,6 @@ def test_an_expired_link_is_gone(client: TestClient, later: dict[str, Any]) -> N
     save = {"title": "t", "scenario": scenario_document(), "expires_in_days": 365}
     replacing = client.put(address, headers=headers, json=save)
     assert problem(replacing, 410) == body
-
-
-def test_an_expired_link_is_gone_on_its_page_too_and_can_be_revoked(
-    client: TestClient, link: dict[str, Any], settings: Settings
-) -> None:
-    rewrite(settings, expires_at="2026-01-01T00:00:00.000000Z")
-    shown = client.get(f"/c/{link['slug']}")
-    assert shown.status_code == 410
-    assert "2026-01-01" in shown.text
-    assert "Eight billion" not in shown.text
-    address = f"{LINKS}/{link['slug']}"
-    assert client.delete(address, headers={"X-Edit-Token": link["edit_token"]}).status_code == 204
-    problem(client.get(address), 404)
-
-
-def test_a_stranger_cannot_tell_one_missing_link_from_another(
-    app: FastAPI, client: TestClient, link: dict[str, Any]
-) -> None:
-    slug = link["slug"]
-    assert client.delete(f"{LINKS}/{slug}", headers={"X-Edit-Token": link["edit_token"]}).status_code == 204
-    alive = client.post(LINKS, json={"title": "t", "scenario": scenario_document()}).json()["slug"]
-    missing = {
-        "revoked": slug,
-        "wrong": new_token(),
-        "upper case": alive.upper(),
-        "one letter short": alive[:-1],
-        "one letter more": f"{alive}0",
-        "dot": "%2e",
-        "dots": "%2e%2e",
-        "literal": ":slug",
-        "braces": "%7Bslug%7D",
-        "NUL": "%00",
-        "NUL behind a living one": f"{alive}%00",
-        "newline behind a living one": f"{alive}%0a",
-        "space behind a living one": f"{alive}%20",
-        "wildcard": "%25",
-        "quote": "%27%20OR%20%271%27=%271",
-        "number": "1",
-        "not UTF-8": "%ff%fe",
-        "full-width": "%EF%BC%90" * 26,
-        "megabyte": "a" * 1_000_000,
-    }
-    api = {name: ask(app, "GET", f"{LINKS}/{wrong}") for name, wrong in missing.items()}
-    pages = {name: ask(app, "GET", f"/c/{wrong}") for name, wrong in missing.items()}
-    for answers in (api, pages):
-        assert {name: answer.status for name, answer in answers.items()} == dict.fromkeys(missing, 404)
-        assert len({answer.body for answer in answers.values()}) == 1
-    deleting = {
-        name: ask(app, "DELETE", f"{LINKS}/{wrong}", headers=(HOST, ("x-edit-token", new_token())))
-        for name, wrong in missing.items()
-    }
-    assert {answer.body for answer in deleting.values()} == {api["wrong"].body}
-    assert client.get(f"{LINKS}/{alive}").status_code == 200
 
 
 def test_a_missing_link_is_no_error_of_the_server(

@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 from starlette.testclient import TestClient
 
-from app.store.tokens import new_token
+from app.store.links import new_token
 from app.web.problem import MEDIA_TYPE
 from app.web.urls import API
 

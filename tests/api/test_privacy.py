@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.settings import Settings
-from app.store.tokens import digest, new_token
+from app.store.links import digest, new_token
 from app.web.urls import API
 from tests.factories import custom_card, scenario_document
 

@@ -9,8 +9,7 @@ import pytest
 from app.compare.plans import read_comparison
 from app.saved_view import contents_of
 from app.scenario import Scenario
-from app.store.records import Saved
-from app.store.tokens import new_token
+from app.store.links import Saved, new_token
 from tests.compared_plans import BASE, FP8, H200, compared
 from tests.factories import answer_to, shipped_catalog
 
@@ -77,7 +76,9 @@ def test_a_plan_is_written_out_in_full_and_reads_back() -> None:
 
 def test_a_saved_link_keeps_its_title_and_its_address() -> None:
     slug, contents = new_token(), contents_of(answer_to(), "Plan of record", "", None)
-    saved = _saved(contents.title, contents.scenario, {**contents.headline, "decode.ceiling_s": 1.0})
+    saved = _saved(
+        contents.title, contents.document["scenario"], {**contents.document["headline"], "decode.ceiling_s": 1.0}
+    )
     asked = [("s", BASE), ("s", f"https://any.example/c/{slug}")]
     found = read_comparison(asked, shipped_catalog(), {slug: saved}.__getitem__)
     own, linked = found.plans
@@ -95,10 +96,8 @@ def test_a_saved_link_that_can_no_longer_be_answered_is_refused_at_its_place() -
 def _saved(title: str, scenario: Mapping[str, Any], headline: Mapping[str, Any]) -> Saved:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     return Saved(
-        scenario=scenario,
         title=title,
-        notes="",
-        headline=headline,
+        document={"scenario": scenario, "notes": "", "headline": headline},
         formula_version="1",
         catalog_version="1",
         created_at=moment,

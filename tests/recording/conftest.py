@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from app.store.engine import create_store_engine
+from app.store.database import create_store_engine
 from app.store.samples import Samples
 from app.store.schema import migrate
 

@@ -16,18 +16,17 @@ from app.probes.sampler import Sampler
 from app.probes.snapshot import ProbeSnapshot
 from app.recording.recorder import COMPLAIN_EVERY_S, POLL_S, PRUNE_EVERY_S, Recorder, RecorderState
 from app.settings import ROOT, Settings
-from app.store.engine import connect, create_store_engine
+from app.store.database import connect, create_store_engine
+from app.store.disk import Seat, recorder_lock_path
 from app.store.errors import StoreUnavailableError
-from app.store.lock import Seat, recorder_lock_path
-from app.store.recorder_span import RecorderSpan, Span
-from app.store.samples import Sample, Samples
+from app.store.samples import RecorderSpan, Sample, Samples, Span
 from tests.recorded_rounds import CANARY, host, round_of
 
 pytestmark = pytest.mark.anyio
 ON, OFF = Settings(recording=True), Settings(recording=False)
 HOUR = timedelta(hours=1)
 HOLDER = (
-    "import sys, time; from pathlib import Path; from app.store.lock import Seat; seat = Seat(Path(sys.argv[1]));"
+    "import sys, time; from pathlib import Path; from app.store.disk import Seat; seat = Seat(Path(sys.argv[1]));"
     "print(seat.take(), flush=True); time.sleep(60)"
 )
 

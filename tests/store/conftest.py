@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from app.store.configurations import Configurations
-from app.store.engine import create_store_engine
-from app.store.records import Contents
+from app.store.database import create_store_engine
+from app.store.links import Contents, LinkName, Links
 from app.store.schema import migrate
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -42,24 +41,32 @@ def now() -> datetime:
 
 
 @pytest.fixture
-def at(engine: Engine) -> Callable[[datetime], Configurations]:
-    """The same store, seen at some moment."""
-    return lambda moment: Configurations(engine, lambda: moment)
+def at(engine: Engine) -> Callable[[datetime], Links]:
+    """The saved configurations, seen at some moment."""
+    return lambda moment: Links(engine, "configuration", lambda: moment)
 
 
 @pytest.fixture
-def configurations(at: Callable[[datetime], Configurations], now: datetime) -> Configurations:
+def configurations(at: Callable[[datetime], Links], now: datetime) -> Links:
     return at(now)
 
 
 @pytest.fixture
 def contents() -> Callable[..., Contents]:
-    def make(**changes: Any) -> Contents:
-        values: dict[str, Any] = {
+    """Contents to save, of a configuration unless said; a change of a part of the document by its name."""
+
+    def make(kind: LinkName = "configuration", **changes: Any) -> Contents:
+        document: dict[str, Any] = {
             "scenario": {"schema_version": 1, "model": {"id": "llama-3.1-8b"}},
-            "title": "Eight billion on one card",
             "notes": "Ünïcode × notes",
             "headline": {"decode_step_s": 0.0048, "fits": True},
+        }
+        if kind != "configuration":
+            document = {"figures": [{"id": "ttft", "measured": 0.12, "predicted": None}]}
+        document |= {name: changes.pop(name) for name in tuple(changes) if name in {*document, "filling"}}
+        values: dict[str, Any] = {
+            "title": "Eight billion on one card",
+            "document": document,
             "formula_version": "1",
             "catalog_version": "2026-11-29",
             "expires_at": None,

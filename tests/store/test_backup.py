@@ -10,10 +10,9 @@ import pytest
 from sqlalchemy import Engine
 
 from app.store.backup import backup, copies
-from app.store.configurations import Configurations
-from app.store.engine import connect, create_store_engine
+from app.store.database import connect, create_store_engine
 from app.store.errors import CorruptStoreError, StoreUnavailableError
-from app.store.records import Contents, Saved
+from app.store.links import Contents, Links, Saved
 from app.store.schema import migrate
 
 Make = Callable[..., Contents]
@@ -27,7 +26,7 @@ def rows_of(path: Path) -> list[tuple[object, ...]]:
 def test_backup_during_writes_restores_every_link_promised_before_it(
     path: Path, engine: Engine, contents: Make, tmp_path: Path
 ) -> None:
-    configurations, stop = Configurations(engine), threading.Event()
+    configurations, stop = Links(engine, "configuration"), threading.Event()
     promised: list[str] = []
 
     def save() -> None:
@@ -53,7 +52,7 @@ def test_backup_during_writes_restores_every_link_promised_before_it(
         assert migrate(restored).backup is None
         assert all(final[row[0]] == row for row in rows_of(restored))
         copy_engine = create_store_engine(restored)
-        assert all(isinstance(Configurations(copy_engine).get(slug), Saved) for slug in before)
+        assert all(isinstance(Links(copy_engine, "configuration").get(slug), Saved) for slug in before)
         copy_engine.dispose()
 
 
@@ -77,7 +76,7 @@ def test_only_the_newest_copies_are_kept_and_no_stranger_is_touched(path: Path, 
 
 
 def test_damaged_source_leaves_the_older_copies_alone(
-    path: Path, configurations: Configurations, contents: Make, engine: Engine, tmp_path: Path
+    path: Path, configurations: Links, contents: Make, engine: Engine, tmp_path: Path
 ) -> None:
     for _ in range(50):
         configurations.create(contents(notes="n" * 3_000))

@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event
 
-from app.store import engine as engine_module
-from app.store.engine import connect, create_store_engine, demand_wal
+from app.store import database as engine_module
+from app.store.database import APPLICATION_ID, USER_VERSION, connect, create_store_engine, demand_wal, read, write
 from app.store.errors import ForeignStoreError, NewerStoreError, StoreError, StoreUnavailableError
-from app.store.session import read, write
-from app.store.stamp import APPLICATION_ID, USER_VERSION
 
 
 @pytest.mark.parametrize(

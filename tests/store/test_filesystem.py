@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from app.store.filesystem import Mount, mount_of, warn_unless_local
+from app.store.disk import Mount, mount_of, warn_unless_local
 
 TABLE = r"""
 /dev/vda / ext4 rw,relatime 0 0

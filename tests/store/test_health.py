@@ -4,9 +4,8 @@ from pathlib import Path
 
 from sqlalchemy import Engine, func, select
 
-from app.store.engine import connect, create_store_engine
-from app.store.health import Readiness, ready
-from app.store.session import read, write
+from app.store.database import connect, create_store_engine, read, write
+from app.store.schema import Readiness, ready
 from app.store.tables import Configuration
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from app.store.disk import Seat, exclusive, lock_path, recorder_lock_path
 from app.store.errors import StoreBusyError, StoreUnavailableError
-from app.store.lock import Seat, exclusive, lock_path, recorder_lock_path
 
 
 def test_second_holder_waits_for_the_first(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 """The scripts in migrations/: up and down with rows in the tables, and no drift from the typed classes."""
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from alembic import command
@@ -13,11 +14,12 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, inspect
 
-from app.store.engine import connect, create_store_engine
+from app.store.database import HEAD_REVISION, REVISIONS, USER_VERSION, connect, create_store_engine
 from app.store.errors import CorruptStoreError
-from app.store.schema import HEAD_REVISION, SCRIPTS, alembic_config, downgrade, migrate
-from app.store.stamp import REVISIONS, USER_VERSION
+from app.store.links import LinkName, Links, Saved, digest, new_token
+from app.store.schema import SCRIPTS, alembic_config, migrate
 from app.store.tables import Base
+from tests.store.older import downgrade
 
 MOMENT = "2026-11-29T12:00:00.000000Z"
 COLUMNS = (
@@ -118,11 +120,9 @@ def test_going_down_takes_only_what_the_older_release_does_not_know(path: Path) 
     with closing(connect(path)) as connection:
         connection.execute("INSERT INTO live_samples (taken_at, source, figures) VALUES (?, 'host', '{}')", (MOMENT,))
     before = rows(path)
-    done = downgrade(path, "20261129_guard_revoked")
+    downgrade(path, "20261129_guard_revoked")
     assert rows(path) == before
     assert set(shape_of_file(path)) == {"configurations"}
-    assert done.backup is not None
-    assert len(rows(done.backup, "live_samples")) == 1
     migrate(path)
     assert rows(path, "live_samples") == []
 
@@ -171,3 +171,33 @@ def test_migration_that_would_leave_orphans_is_undone_whole(path: Path) -> None:
         migrate(path)
     assert (rows(path), shape_of_file(path)) == before
     assert rows(path, "alembic_version") == [(REVISIONS[0],)]
+
+
+def test_rows_that_an_earlier_release_wrote_open_as_they_were(path: Path) -> None:
+    """Of the first revision a configuration, which knows no other kind; then one of each of the others."""
+    slugs = {name: new_token() for name in get_args(LinkName)}
+    headline = {"a": 1, "b": 0.1 + 0.2}
+    downgrade(path, REVISIONS[0])
+    common = (digest(new_token()), "kept", "4", "older", MOMENT, "2099-01-01T00:00:00.000000Z")
+    with closing(connect(path)) as connection:
+        connection.execute(
+            "INSERT INTO configurations (edit_token_sha256, title, formula_version, catalog_version, created_at, "
+            "expires_at, slug_sha256, scenario, notes, headline, updated_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+            (*common, digest(slugs["configuration"]), '{"model":{}}', "n", json.dumps(headline), MOMENT),
+        )
+    assert migrate(path).after == HEAD_REVISION
+    with closing(connect(path)) as connection:
+        for kind in ("snapshot", "calibration"):
+            connection.execute(
+                "INSERT INTO shared_documents (edit_token_sha256, title, formula_version, catalog_version, created_at, "
+                "expires_at, slug_sha256, kind, document) VALUES (?,?,?,?,?,?,?,?,?)",
+                (*common, digest(slugs[kind]), kind, json.dumps({"scenario": headline})),
+            )
+    engine = create_store_engine(path)
+    found = {kind: Links(engine, kind).get(slugs[kind]) for kind in get_args(LinkName)}
+    engine.dispose()
+    for kind, saved in found.items():
+        assert isinstance(saved, Saved)
+        assert (saved.title, saved.formula_version, saved.catalog_version) == ("kept", "4", "older")
+        document = {"scenario": {"model": {}}, "notes": "n", "headline": headline}
+        assert saved.document == (document if kind == "configuration" else {"scenario": headline})

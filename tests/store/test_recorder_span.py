@@ -3,8 +3,8 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import Engine
 
-from app.store.engine import create_store_engine, facts_of
-from app.store.recorder_span import RecorderSpan, Span
+from app.store.database import create_store_engine, facts_of
+from app.store.samples import RecorderSpan, Span
 
 HOUR = timedelta(hours=1)
 

@@ -11,20 +11,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from app.store.configurations import Configurations
-from app.store.engine import connect, create_store_engine
+from app.store.database import HEAD_REVISION, REVISIONS, USER_VERSION, connect, create_store_engine
+from app.store.disk import exclusive, lock_path
 from app.store.errors import (
     CorruptStoreError,
     ForeignStoreError,
     NewerStoreError,
     StoreBusyError,
     StoreUnavailableError,
-    UnknownRevisionError,
 )
-from app.store.lock import exclusive, lock_path
-from app.store.records import Contents, Saved
-from app.store.schema import HEAD_REVISION, Migration, downgrade, migrate
-from app.store.stamp import REVISIONS, USER_VERSION
+from app.store.links import Contents, Links, Saved
+from app.store.schema import Migration, migrate
+from tests.store.older import downgrade
 
 ROOT = Path(__file__).parents[2]
 FIRST_REVISION = REVISIONS[0]
@@ -54,7 +52,7 @@ def test_new_file_and_folder_are_made_private(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o077 == 0
     assert path.parent.stat().st_mode & 0o077 == 0
     engine = create_store_engine(path)
-    assert Configurations(engine).get("0" * 26) is None
+    assert Links(engine, "configuration").get("0" * 26) is None
     engine.dispose()
 
 
@@ -74,7 +72,7 @@ def test_second_start_is_quick_for_it_does_without_alembic(path: Path) -> None:
 
 
 def test_older_file_is_backed_up_and_migrated(
-    path: Path, engine: Engine, configurations: Configurations, contents: Callable[..., Contents]
+    path: Path, engine: Engine, configurations: Links, contents: Callable[..., Contents]
 ) -> None:
     created = configurations.create(contents())
     engine.dispose()
@@ -125,7 +123,7 @@ def test_empty_file_is_taken_for_a_new_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["header", "page", "half"])
 def test_corrupt_file_is_named_and_left_alone(
-    path: Path, engine: Engine, configurations: Configurations, contents: Callable[..., Contents], damage: str
+    path: Path, engine: Engine, configurations: Links, contents: Callable[..., Contents], damage: str
 ) -> None:
     for _ in range(50):
         configurations.create(contents(notes="n" * 3_000))
@@ -143,7 +141,7 @@ def test_corrupt_file_is_named_and_left_alone(
 
 
 def test_row_that_no_rule_lets_in_counts_as_damage(
-    path: Path, engine: Engine, configurations: Configurations, contents: Callable[..., Contents]
+    path: Path, engine: Engine, configurations: Links, contents: Callable[..., Contents]
 ) -> None:
     configurations.create(contents())
     engine.dispose()
@@ -153,7 +151,7 @@ def test_row_that_no_rule_lets_in_counts_as_damage(
 
 
 def test_two_starting_processes_migrate_once(path: Path) -> None:
-    downgrade(path, FIRST_REVISION, backups=path.parent / "elsewhere")
+    downgrade(path, FIRST_REVISION)
     code = (
         "import sys, time; from pathlib import Path; from app.store.schema import migrate\n"
         "path, go = map(Path, sys.argv[1:])\n"
@@ -178,12 +176,6 @@ def test_migration_waits_for_another_no_longer_than_told(path: Path) -> None:
     with exclusive(lock_path(path), 1), pytest.raises(StoreBusyError):
         migrate(path, lock_timeout_s=0.05)
     assert migrate(path).before == FIRST_REVISION
-
-
-def test_unknown_revision_is_refused_before_anything_is_done(path: Path) -> None:
-    with pytest.raises(UnknownRevisionError, match="base"):
-        downgrade(path, "nowhere")
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -9,12 +9,10 @@ import pytest
 from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from app.store.configurations import Configurations
-from app.store.engine import connect, create_store_engine, facts_of
+from app.store.database import connect, create_store_engine, facts_of, name_error, read, write
+from app.store.disk import exclusive, lock_path
 from app.store.errors import CorruptStoreError, StoreBusyError, StoreUnavailableError
-from app.store.lock import exclusive, lock_path
-from app.store.records import Contents
-from app.store.session import name_error, read, write
+from app.store.links import Contents, Links
 from app.store.tables import Configuration
 
 
@@ -34,7 +32,7 @@ def hasty(path: Path) -> Iterator[Engine]:
 
 
 def test_reader_cannot_write_so_no_transaction_turns_from_reading_to_writing(
-    engine: Engine, configurations: Configurations, contents: Callable[..., Contents]
+    engine: Engine, configurations: Links, contents: Callable[..., Contents]
 ) -> None:
     configurations.create(contents())
     with read(engine) as session:
@@ -46,7 +44,7 @@ def test_reader_cannot_write_so_no_transaction_turns_from_reading_to_writing(
 
 
 def test_reader_sees_one_moment_and_does_not_stop_a_writer(
-    engine: Engine, configurations: Configurations, contents: Callable[..., Contents]
+    engine: Engine, configurations: Links, contents: Callable[..., Contents]
 ) -> None:
     count = select(func.count()).select_from(Configuration)
     with read(engine) as session:
@@ -65,7 +63,7 @@ def test_writer_holds_the_lock_before_its_first_statement(engine: Engine, path: 
 
 
 def test_exception_undoes_the_write_and_frees_the_lock(
-    engine: Engine, configurations: Configurations, contents: Callable[..., Contents]
+    engine: Engine, configurations: Links, contents: Callable[..., Contents]
 ) -> None:
     created = configurations.create(contents())
 

@@ -7,8 +7,7 @@ from sqlalchemy import Engine
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import IntegrityError
 
-from app.store.columns import UtcText
-from app.store.session import write
+from app.store.database import write
 from app.store.tables import (
     DOCUMENT_MAX_CHARS,
     EMPTY_OBJECT,
@@ -19,6 +18,7 @@ from app.store.tables import (
     LiveSample,
     RecorderRow,
     SharedRow,
+    UtcText,
 )
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from app.store.tokens import ALPHABET, DIGEST_BYTES, TOKEN_CHARS, digest, new_token, parse_token, same_token
+from app.store.links import ALPHABET, TOKEN_CHARS, digest, new_token, parse_token, same_token
 
 GOOD = "0123456789abcdefghjkmnpqrs"
 
@@ -26,7 +26,7 @@ def test_tokens_use_every_sign_equally_and_never_repeat() -> None:
 
 def test_parsed_token_is_its_sha256() -> None:
     assert parse_token(GOOD) == digest(GOOD) == hashlib.sha256(GOOD.encode()).digest()
-    assert len(digest(GOOD)) == DIGEST_BYTES
+    assert len(digest(GOOD)) == 32
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from app.store.configurations import Configurations
-from app.store.engine import connect, create_store_engine
-from app.store.records import Contents, Saved
+from app.store.database import connect, create_store_engine
+from app.store.links import Contents, Links, Saved
 from app.store.schema import migrate
 
 ROOT = Path(__file__).parents[2]
@@ -54,7 +53,7 @@ def test_four_writers_and_a_reader_lose_nothing_and_meet_no_lock(
     path: Path, engine: Engine, contents: Callable[..., Contents]
 ) -> None:
     writers = [Writer(path, 1.0, f"writer-{number}") for number in range(4)]
-    configurations = Configurations(engine)
+    configurations = Links(engine, "configuration")
     mine = configurations.create(contents())
     reads = 0
     for writer in writers:
@@ -86,7 +85,7 @@ def test_ten_killed_writers_leave_a_sound_file_with_every_promised_link(path: Pa
         assert migrate(path).backup is None
         assert_sound(path)
         engine = create_store_engine(path)
-        configurations = Configurations(engine)
+        configurations = Links(engine, "configuration")
         assert all(isinstance(configurations.get(slug), Saved) for slug in promised)
         engine.dispose()
     assert len(promised) >= 10

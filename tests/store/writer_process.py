@@ -7,23 +7,20 @@ import sys
 import time
 from pathlib import Path
 
-from app.store.configurations import Configurations
-from app.store.engine import create_store_engine
-from app.store.records import Contents
+from app.store.database import create_store_engine
+from app.store.links import Contents, Links
 
 
 def save_until(path: Path, deadline_s: float) -> None:
     engine = create_store_engine(path)
-    configurations = Configurations(engine)
+    configurations = Links(engine, "configuration")
     count = 0
     while time.monotonic() < deadline_s:
         count += 1
         created = configurations.create(
             Contents(
-                scenario={"count": count, "filling": "x" * 2_000},
                 title=str(count),
-                notes="",
-                headline={},
+                document={"scenario": {"count": count, "filling": "x" * 2_000}, "notes": "", "headline": {}},
                 formula_version="1",
                 catalog_version="1",
                 expires_at=None,

@@ -3,21 +3,20 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine
 
-from app.store.configurations import Configurations
-from app.store.engine import create_store_engine
-from app.store.records import Contents
+from app.store.database import create_store_engine
+from app.store.links import Contents, Links
 from app.store.schema import migrate
-from app.store.shared import SharedContents, SharedDocuments
-from app.web.links import NOT_FOUND, ShareTexts, living, store_problems
+from app.web.links import KINDS, LinkKind, ShareTexts, living, store_problems
 from app.web.problem import ProblemError
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
-NO_SNAPSHOT = "There is no shared reading at this address."
+DOCUMENT = {"scenario": {}, "notes": "", "headline": {}}
 
 
 @pytest.fixture
@@ -28,43 +27,26 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     engine.dispose()
 
 
-def test_each_kind_is_shown_gone_or_not_found_in_its_own_words(engine: Engine) -> None:
-    snapshots = SharedDocuments(engine, "snapshot", lambda: NOW)
-    late = SharedDocuments(engine, "snapshot", lambda: NOW + DAY)
-    made = snapshots.create(
-        SharedContents(
-            title="Eight streams", document={}, formula_version="1", catalog_version="1", expires_at=NOW + DAY
-        )
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_each_kind_is_shown_gone_or_not_found_in_its_own_words(engine: Engine, kind: LinkKind[Any]) -> None:
+    made = Links(engine, kind.name, lambda: NOW).create(
+        Contents(title="Kept", document=DOCUMENT, formula_version="1", catalog_version="1", expires_at=NOW + DAY)
     )
-    assert living(snapshots, made.slug, NO_SNAPSHOT).title == "Eight streams"
+    saved = living(Links(engine, kind.name, lambda: NOW), made.slug, kind.not_found)
+    assert saved.title == "Kept"
+    assert kind.payload_of(saved).model_dump().items() <= {**DOCUMENT, "probes": [], "live": None, "view": None}.items()
     with pytest.raises(ProblemError) as found:
-        living(late, made.slug, NO_SNAPSHOT)
+        living(Links(engine, kind.name, lambda: NOW + DAY), made.slug, kind.not_found)
     assert (found.value.status, found.value.detail) == (410, "This link expired on 2026-12-01.")
-    with pytest.raises(ProblemError) as found:
-        living(SharedDocuments(engine, "calibration"), made.slug, NO_SNAPSHOT)
-    assert (found.value.status, found.value.detail) == (404, NO_SNAPSHOT)
-    with pytest.raises(ProblemError) as found, store_problems(NO_SNAPSHOT):
-        SharedDocuments(engine, "calibration").revoke(made.slug, made.edit_token)
-    assert (found.value.status, found.value.detail) == (404, NO_SNAPSHOT)
-
-
-def test_saved_configurations_keep_theirs(engine: Engine) -> None:
-    configurations = Configurations(engine, lambda: NOW)
-    made = configurations.create(
-        Contents(
-            scenario={},
-            title="Kept",
-            notes="",
-            headline={},
-            formula_version="1",
-            catalog_version="1",
-            expires_at=None,
-        )
-    )
-    assert living(configurations, made.slug).notes == ""
-    with pytest.raises(ProblemError) as found:
-        living(SharedDocuments(engine, "snapshot"), made.slug)
-    assert (found.value.status, found.value.detail) == (404, NOT_FOUND)
+    for other in KINDS:
+        if other is kind:
+            continue
+        with pytest.raises(ProblemError) as found:
+            living(Links(engine, other.name), made.slug, other.not_found)
+        assert (found.value.status, found.value.detail) == (404, f"There is no {other.noun} at this address.")
+        with pytest.raises(ProblemError) as found, store_problems(other.not_found):
+            Links(engine, other.name).revoke(made.slug, made.edit_token)
+        assert (found.value.status, found.value.detail) == (404, other.not_found)
 
 
 def test_texts_of_what_is_shared_are_cleaned_and_have_no_notes() -> None:
