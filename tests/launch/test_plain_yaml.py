@@ -18,7 +18,7 @@ TEXTS: dict[str, list[Any]] = {
     "a: [x,\n  y]\nb: 1": [{"a": ["x", "y"], "b": "1"}],
     "a: |\n  x\n    y\n\n  z\nb: 1": [{"a": "x\n  y\n\nz\n", "b": "1"}],
     "a: >-\n  x\n  y\n": [{"a": "x y"}],
-    '- |\n  x\n- \'--flag={"a": 1}\'\n- it\'s # really': [["x\n", '--flag={"a": 1}', "it's"]],
+    "- |\n  x\n- '--flag={\"a\": 1}'\n- it's # really": [["x\n", '--flag={"a": 1}', "it's"]],
     "# only\n---\na: http://x:80/#y # comment\n---\n\n---\n'b c': \"d: e\"": [{"a": "http://x:80/#y"}, {"b c": "d: e"}],
     "nvidia.com/gpu: 1\n\"a\": ''\n'it''s': 1": [{"nvidia.com/gpu": "1", "a": "", "it's": "1"}],
     "a: x\n  y\nb: 0x10": [{"a": "x y", "b": "0x10"}],

@@ -12,7 +12,7 @@ from app.catalog.importing.keys import Keys
 from app.catalog.importing.nesting import Located
 from app.catalog.importing.provenance import FieldReading, Ledger, Origin
 from app.catalog.importing.quantization import layouts
-from app.catalog.importing.quantization.automaton import Effort
+from app.catalog.importing.quantization.patterns import Effort
 from app.catalog.importing.quantization.compressed_tensors import read_compressed_tensors
 from app.catalog.importing.quantization.dialects import DIALECTS, read_mlx
 from app.catalog.importing.quantization.leftovers import unread_settings

@@ -9,7 +9,7 @@ from app.calc.dtypes import Dtype, WeightLayout
 from app.calc.layers.parts import WeightGroup
 from app.calc.weight_plan import LAYER_MATRICES, NATIVE, WeightPlan
 from app.catalog.importing.provenance import Ledger
-from app.catalog.importing.quantization.automaton import Effort
+from app.catalog.importing.quantization.patterns import Effort
 from app.catalog.importing.quantization.missing import EMBEDDING_NAMES, HEAD_NAMES, tell_missed
 from app.catalog.importing.quantization.naming import Layouts, Naming, Rule
 from app.catalog.importing.quantization.part_names import Part

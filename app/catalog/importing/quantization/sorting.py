@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from app.calc.dtypes import WeightLayout
 from app.catalog.importing import limits
 from app.catalog.importing.errors import ConfigError, quoted
-from app.catalog.importing.quantization.automaton import Automaton, Effort, PatternError, glob
-from app.catalog.importing.quantization.expressions import expression
 from app.catalog.importing.quantization.naming import Naming, Pattern, Rule
+from app.catalog.importing.quantization.patterns import Effort, Matcher, PatternError, expression, glob
 
 INDEXED = re.compile(
     r"(?P<box>(?:[^*?]*\.)?)(?:layers|h|blocks)\.(?P<index>[0-9]{1,6})(?:\.(?P<tail>.*)|(?P<star>\*))?"
@@ -16,8 +15,8 @@ INDEXED = re.compile(
 ONE_EXPERT = re.compile(r"experts\.[0-9]{1,6}(?=\.|$)")
 ENDINGS = (".weight", ".bias", ".weight_scale")
 MOST_EXPRESSIONS = 64
-NAME = 10
-"""What a name costs, in steps."""
+NAME = 1000
+"""What a name costs, in letters."""
 EXPRESSION = "re:"
 TOWERS = re.compile(r"vis|audio|speech|image")
 INDIFFERENT = re.compile(r"\.\*|\\\.")
@@ -56,10 +55,10 @@ def _add_expression(naming: Naming, place: int, rule: Rule) -> None:
     if sum(text.startswith(EXPRESSION) for text in before) >= MOST_EXPRESSIONS:
         raise ConfigError(rule.key, f"has more than {MOST_EXPRESSIONS} expressions.")
     try:
-        automaton = expression(text, naming.effort)
+        matcher = expression(text, naming.effort)
     except PatternError as error:
         raise _refusal(rule, error) from None
-    naming.patterns.append(Pattern(place, automaton, bool(NUMBERED.search(INDIFFERENT.sub("", text)))))
+    naming.patterns.append(Pattern(place, matcher, bool(NUMBERED.search(INDIFFERENT.sub("", text)))))
 
 
 def _add_name(naming: Naming, place: int, rule: Rule) -> None:
@@ -94,7 +93,7 @@ def _put(names: dict[str, int], name: str, place: int) -> None:
     names[name] = place
 
 
-def _glob(naming: Naming, place: int, rule: Rule, text: str) -> Automaton:
+def _glob(naming: Naming, place: int, rule: Rule, text: str) -> Matcher:
     if text not in naming.globs:
         if len(naming.globs) >= limits.GLOBS:
             raise ConfigError(rule.key, f"has more than {limits.GLOBS} different patterns with wildcards.")
