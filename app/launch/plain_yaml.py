@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from app.launch.forms import CommandError
+from app.launch.findings import CommandError
 
 MOST_LINES = 4000
 MOST_DEPTH = 24

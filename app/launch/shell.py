@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from app.launch.forms import CommandError
+from app.launch.findings import CommandError
 
 MOST_WORDS = 8000
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,@%+-]+")

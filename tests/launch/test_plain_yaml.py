@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.launch.forms import CommandError
+from app.launch.findings import CommandError
 from app.launch.frames import write_yaml
 from app.launch.plain_yaml import read_documents
 

@@ -10,9 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from app.catalog.importing import limits
-from app.catalog.importing.keys import Keys
+from app.catalog.importing.keys import Keys, Origin
 from app.catalog.importing.nesting import Located
-from app.catalog.importing.provenance import Origin
 
 BLOCKS = ("vision_config", "vision_tower", "visual", "vision_encoder", "vit_config", "img_processor", "audio_config")
 DEEP = ("deepstack_visual_indexes",)

@@ -7,11 +7,9 @@ import pytest
 
 from app.calc.layers.parts import WeightGroup
 from app.catalog.importing import limits
-from app.catalog.importing.quantization import sorting
-from app.catalog.importing.quantization.naming import Rule
-from app.catalog.importing.quantization.part_index import index_of
-from app.catalog.importing.quantization.patterns import MOST_READ, MOST_SECONDS, Effort
-from app.catalog.importing.quantization.sorting import sort_rules
+from app.catalog.importing.quantization import naming
+from app.catalog.importing.quantization.naming import Rule, sort_rules
+from app.catalog.importing.quantization.patterns import MOST_READ, MOST_SECONDS, Effort, index_of
 from app.catalog.importing.reading import ConfigError, Reading, read_config
 from tests.catalog.importing.published import config
 
@@ -68,7 +66,7 @@ def test_no_list_costs_more_than_is_allowed(name: str, layers: int, efforts: lis
     with suppress(ConfigError):
         ignoring(HOSTILE[name], layers)
     (effort,) = efforts or [Effort()]
-    assert effort.spent <= MOST_READ + sorting.NAME * limits.NAMES
+    assert effort.spent <= MOST_READ + naming.NAME * limits.NAMES
     assert effort.seconds < MOST_SECONDS + 0.5
 
 
@@ -76,7 +74,7 @@ def test_what_is_asked_of_names_does_not_grow_with_the_layers(efforts: list[Effo
     names = [f"model.layers.{i % 2_000}.self_attn.q_proj" for i in range(10_000)]
     for layers in (32, 2_000):
         ignoring(names, layers)
-    assert [effort.spent for effort in efforts] == [sorting.NAME * 2_000] * 2  # each name once
+    assert [effort.spent for effort in efforts] == [naming.NAME * 2_000] * 2  # each name once
 
 
 def test_a_glob_is_walked_once_for_all_layers(efforts: list[Effort]) -> None:
