@@ -36,7 +36,6 @@ class Flag:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every way to write it."""
         return (self.name, *self.aliases)
 
 
@@ -63,7 +62,6 @@ class Release:
         return f"{self.name} {self.version}"
 
     def image_of(self, version: str) -> str:
-        """The image of a version."""
         return f"{self.image}:{self.tag_prefix}{version}"
 
 
@@ -218,7 +216,6 @@ def _switch(flag: Flag, given: str | None, denied: bool) -> str | None:
 
 
 def _following(flag: Flag, words: Sequence[str], place: int) -> tuple[str | None, int]:
-    """The value after a flag, and the place behind it."""
 
     def is_value(place: int) -> bool:
         return place < len(words) and not _LOOKS_LIKE_A_FLAG.match(words[place])

@@ -93,7 +93,6 @@ def read_comment(text: str) -> dict[str, Any] | None:
 
 
 def _defaults() -> dict[str, Any]:
-    """What a scenario has where nothing is said."""
     bare = Scenario.model_validate({"model": {"id": "x"}, "hardware": {"id": "x"}}).document()
     bare["model"]["id"] = bare["hardware"]["id"] = None
     return bare

@@ -138,7 +138,6 @@ def _image(word: str) -> str | None:
 
 
 def _version(word: str) -> str | None:
-    """The release that an image's tag names."""
     if _repository(word) not in _RELEASED:
         return None
     tag = word.partition("@")[0].removeprefix("docker.io/").partition(":")[2]

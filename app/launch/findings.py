@@ -195,7 +195,6 @@ class Findings:
         return value
 
     def real(self, flag: str, path: str, text: str | None) -> None:
-        """Set a field to a number."""
         if text is not None and self.resolved(flag, text):
             self.tell(flag, path, real(flag, text))
 

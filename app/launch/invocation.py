@@ -214,12 +214,10 @@ class Invocation:
             self.pairs.append((flag, str(value)))
 
     def switch(self, flag: str, on: bool | None) -> None:
-        """A flag without a value, where it is on."""
         if on:
             self.pairs.append((flag,))
 
     def note(self, text: str) -> None:
-        """Something that the flags cannot say."""
         self.notes.append(text)
 
 

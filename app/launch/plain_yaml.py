@@ -26,7 +26,7 @@ def read_documents(text: str) -> list[Any]:
     documents: list[Any] = []
     try:
         # CBaseLoader parses with libyaml: PyYAML's own scanner takes seconds for a megabyte.
-        events = iter(yaml.parse(text, Loader=yaml.CBaseLoader))
+        events: Iterator[Any] = iter(yaml.parse(text, Loader=yaml.CBaseLoader))
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
                 first = next(events)
@@ -49,7 +49,7 @@ def _is_plain(event: yaml.ScalarEvent) -> bool:
     return event.style in (None, "")
 
 
-def _value(event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Any:
+def _value(event: Any, events: Iterator[Any], depth: int) -> Any:
     line = event.start_mark.line
     if isinstance(event, yaml.AliasEvent) or event.anchor is not None or event.tag is not None:
         raise _fault(line, "anchors, aliases and tags are not read")

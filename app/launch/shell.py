@@ -97,7 +97,6 @@ class _Reader:
         self.words.append(word)
 
     def _word(self) -> str:
-        """The word that begins here, quotes and backslashes resolved."""
         parts: list[str] = []
         text = self.text
         while self.place < len(text):

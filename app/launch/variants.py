@@ -194,7 +194,6 @@ def _image(scenario: Scenario, release: Release) -> str:
 
 
 def _ranks(scenario: Scenario) -> int:
-    """GPUs of one replica."""
     split = scenario.parallelism
     return split.tensor * split.pipeline * split.data
 

@@ -118,12 +118,10 @@ class Settings:
         return int(value) if value is not None and _WHOLE.fullmatch(value) else None
 
     def real(self, *names: str) -> float | None:
-        """The same as a number."""
         value = self.text(*names)
         return float(value) if value is not None and _REAL.fullmatch(value) else None
 
     def flag(self, *names: str) -> bool | None:
-        """The same as yes or no."""
         return _FLAGS.get(self.text(*names) or "")
 
     def inside(self, name: str) -> Self | None:
@@ -238,7 +236,6 @@ class Findings:
         self.values[path] = int(number) if described.whole else number
 
     def note(self, sentence: str) -> None:
-        """Add a sentence, once."""
         if sentence not in self.notes:
             self.notes.append(sentence)
 
@@ -255,11 +252,9 @@ class Findings:
         return document
 
     def told(self) -> tuple[Told, ...]:
-        """The filled fields."""
         return tuple(Told(path, f.label, self.values[path]) for path, f in FIELDS.items() if path in self.values)
 
     def missing(self, does_not_apply: tuple[str, ...]) -> tuple[Missing, ...]:
-        """The fields that a log of this engine may fill and this one does not."""
         return tuple(
             Missing(path, f.label)
             for path, f in FIELDS.items()

@@ -38,16 +38,13 @@ class Run:
         return {id_: tuple(hits) for id_, hits in grouped.items()}
 
     def all(self, *ids: str) -> tuple[Hit, ...]:
-        """Figures of the first of `ids` that there are any of."""
         return next((self.by_id[id_] for id_ in ids if id_ in self.by_id), ())
 
     def last(self, *ids: str) -> float | None:
-        """The figure of that id that stands last."""
         found = self.all(*ids)
         return max(found, key=lambda hit: hit.offset).value if found else None
 
     def smallest(self, *ids: str) -> Hit | None:
-        """The smallest figure of that id."""
         return min(self.all(*ids), key=lambda hit: hit.value, default=None)
 
     def of_rank(self, rank: str | None, *ids: str) -> float | None:

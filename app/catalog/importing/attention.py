@@ -179,7 +179,6 @@ class Norm:
     choice: Choice = True
 
     def read(self, keys: Keys) -> QkNorm:
-        """The norm, or none."""
         return self.kind if chosen(keys, self.choice) else QkNorm.NONE
 
 

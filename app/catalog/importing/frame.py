@@ -15,7 +15,6 @@ class Switch:
     default: bool = False
 
     def read(self, keys: Keys) -> bool:
-        """What the key says."""
         return keys.flag(self.names[0], self.names, default=self.default)
 
 

@@ -85,7 +85,6 @@ class Ledger:
         self.write(FieldReading(name, value, Origin.ASSUMED, note=note))
 
     def notice(self, sentence: str) -> None:
-        """Keep a sentence for the user, once."""
         if sentence not in self.notices:
             self.notices.append(sentence)
 
@@ -110,15 +109,12 @@ class Keys:
     elsewhere: Mapping[str, str] = field(default_factory=dict)
 
     def path(self, key: str) -> str:
-        """The full path of a key."""
         return self.elsewhere.get(key) or (f"{self.prefix}.{key}" if self.prefix else key)
 
     def has(self, key: str) -> bool:
-        """Whether the key is there and not null."""
         return self.values.get(key) is not None
 
     def any_of(self, names: Sequence[str]) -> bool:
-        """Whether one of the names is there and not null."""
         return any(self.has(name) for name in names)
 
     def is_null(self, names: Sequence[str]) -> bool:
@@ -140,7 +136,6 @@ class Keys:
         self.ledger.used.update(self.path(name) for name in names if name in self.values)
 
     def refused(self, key: str, message: str) -> ConfigError:
-        """The error to raise about a key."""
         return ConfigError(self.path(key), message)
 
     def whole(

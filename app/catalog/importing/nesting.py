@@ -159,7 +159,6 @@ class Located:
 
     @property
     def is_nested(self) -> bool:
-        """Whether other things stand around the language model."""
         return bool(self.text.prefix)
 
 

@@ -116,7 +116,6 @@ class Family:
 
     @property
     def id(self) -> str:
-        """The family's name in this package."""
         return self.model_types[0]
 
 

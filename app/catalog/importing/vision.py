@@ -31,7 +31,6 @@ class _Tower:
     text_width: int
 
     def size(self, *names: str) -> int:
-        """A size of the tower."""
         value = self.keys.maybe_whole(f"vision.{names[0]}", names, limits.WIDTH)
         if value is None:
             raise _UnknownSizeError
@@ -44,7 +43,6 @@ class _Tower:
         return self.size("hidden_size") * (len(chosen) if isinstance(chosen, list) and chosen else 1)
 
     def projector_bias(self, *, default: bool) -> bool:
-        """Whether the matrices of the projector are biased."""
         name = "multimodal_projector_bias"
         return self.whole.flag("vision.projector_bias", (name,), default=default)
 

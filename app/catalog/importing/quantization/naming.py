@@ -1,7 +1,12 @@
-"""Which parts of a layer the entries of a quantization list mean."""
+"""Which parts of a layer the entries of a quantization list mean.
+
+A list may have thousands of names, so a name is looked up and never compared. Patterns are asked about all names of a
+layer at once, and again for each layer only where its number matters to them.
+"""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -83,7 +88,6 @@ class Naming:
     _found: dict[tuple[object, ...], Layouts] = field(default_factory=dict)
 
     def index(self, parts: tuple[Part, ...]) -> PartIndex:
-        """The names of the parts, ready to be asked."""
         if id(parts) not in self._indexes:
             self._indexes[id(parts)] = parts, index_of(tuple(part.names for part in parts))
         return self._indexes[id(parts)][1]
@@ -185,7 +189,6 @@ class Naming:
         return self._texts[key]
 
     def names_whole(self, names: Sequence[str], default: WeightLayout | None) -> WeightLayout | None:
-        """The layout of a matrix that stands outside the layers."""
         best = max((self.last_steps.get(name, NOTHING) for name in names), default=NOTHING)
         for place, matcher, _ in self.patterns:
             with self._blaming(place):
@@ -194,23 +197,12 @@ class Naming:
                     best = max(best, place)
         return default if best == NOTHING else self.rules[best].layout
 
-    def _blaming(self, place: int) -> "_Blaming":
-        return _Blaming(self.rules[place])
-
-
-@dataclass(frozen=True, slots=True)
-class _Blaming:
-    """Says of what goes wrong inside which rule it was."""
-
-    rule: Rule
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Turn what is wrong with a pattern into what is wrong with the file."""
-        if isinstance(error, PatternError):
-            raise ConfigError(self.rule.key, f"the pattern {quoted(self.rule.pattern)} {error}") from None
+    @contextmanager
+    def _blaming(self, place: int) -> Iterator[None]:
+        try:
+            yield
+        except PatternError as error:
+            raise _refusal(self.rules[place], error) from None
 
 
 def _overlay(index: PartIndex, hits: Iterable[tuple[int, Places]]) -> Places:

@@ -1,4 +1,8 @@
-"""Names, globs and regular expressions of ignore lists, matched by RE2 in linear time."""
+"""Names, globs and regular expressions of ignore lists, matched by RE2 in linear time.
+
+The patterns come from strangers' files, and Python's own engine can be made to run for years. All patterns of a file
+share one `Effort`: what they may cost together.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -118,7 +122,6 @@ class Matcher:
             yield line
 
     def matches(self, *names: str) -> bool:
-        """Whether one of the names is meant."""
         return next(self.found("\n".join(names).encode()), None) is not None
 
 

@@ -131,7 +131,6 @@ def read_quantization(located: Located, beside: Mapping[str, Any] | None, body: 
 
 
 def _wide(located: Located) -> WeightLayout:
-    """The type of what is not quantized."""
     for keys in (located.text, located.whole):
         word = keys.word("dtype", spellings.DTYPE, tuple(WIDE)) if _has_dtype(keys) else None
         if word is not None:
@@ -158,7 +157,6 @@ def _blocks(located: Located) -> list[Keys]:
 
 
 def _block_beside(beside: Mapping[str, Any] | None, ledger: Ledger) -> list[Keys]:
-    """The settings of a hf_quant_config.json."""
     if beside is None:
         return []
     if not isinstance(beside, Mapping):

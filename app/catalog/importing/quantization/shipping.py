@@ -114,11 +114,9 @@ class Verdicts:
     ignored: Naming
 
     def layouts(self, layer: int, parts: tuple[Part, ...], defaults: Layouts, mtp: int | None = None) -> Layouts:
-        """The layout of each part of a layer."""
         return self.ignored.layouts(layer, parts, self.assigned.layouts(layer, parts, defaults, mtp), mtp)
 
     def names_whole(self, names: Sequence[str], default: WeightLayout | None) -> WeightLayout | None:
-        """The layout of a matrix that stands outside the layers."""
         return self.ignored.names_whole(names, self.assigned.names_whole(names, default))
 
 
@@ -129,7 +127,6 @@ class _Sums:
     params: dict[WeightLayout | None, int] = field(default_factory=dict)
 
     def add(self, layout: WeightLayout | None, params: int) -> None:
-        """Count more of them."""
         self.params[layout] = self.params.get(layout, 0) + params
 
 
