@@ -12,13 +12,13 @@ from pydantic import Field, ValidationError
 from app.catalog.catalog import Catalog
 from app.launch.carried import merge
 from app.launch.command import read_command
-from app.launch.forms import CommandError, CommandReading
+from app.launch.findings import CommandError, CommandReading
 from app.refusal import Refusal, ScenarioError
 from app.resolve import resolve
 from app.scenario import Scenario
 from app.scenario_parts import Part
+from app.startup_log.findings import LogError, LogReading
 from app.startup_log.reader import read_log
-from app.startup_log.reading import LogError, LogReading
 
 MOST_TEXT = 1_048_576
 Kind = Literal["log", "command"]

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from app.calc.comparison import Line
-from app.launch.forms import CommandReading, Variant
+from app.launch.findings import CommandReading, Variant
 from app.memory_document import comparison_line
 from app.paste import Pasted
-from app.startup_log.reading import LogReading
+from app.startup_log.findings import LogReading
 
 
 def paste_document(pasted: Pasted, comparison: Iterable[Line]) -> dict[str, Any]:

@@ -1,13 +1,108 @@
-"""The words behind a launcher, taken apart by the flags of its release: which flag has which value."""
+"""The flags of each release, and the words behind a launcher taken apart by them: which flag has which value."""
 
 import re
+import tomllib
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
-from app.launch.findings import Findings, put
-from app.launch.forms import CommandError, Reason
-from app.launch.releases import Flag, Release, Takes
+from app.launch.findings import CommandError, Findings, Reason, put
+
+DATA_FOLDER = Path(__file__).resolve().parent / "data"
+
+
+class Takes(StrEnum):
+    """What follows a flag: nothing, one value, several, or perhaps one."""
+
+    SWITCH = "switch"
+    VALUE = "value"
+    LIST = "list"
+    OPTIONAL = "optional"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A flag under its first name; `without_effect` where none of our numbers follows from it."""
+
+    name: str
+    aliases: tuple[str, ...]
+    takes: Takes
+    without_effect: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.aliases)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release of an engine, its image, and its flags under each of their names.
+
+    `options` are the keys of its configuration file that carry something of a scenario, by what they hold.
+    """
+
+    engine: str
+    name: str
+    version: str
+    image: str
+    tag_prefix: str
+    source: str
+    flags: Mapping[str, Flag]
+    sorted_names: tuple[str, ...]
+    options: Mapping[str, str]
+
+    @property
+    def label(self) -> str:
+        """Such as "vLLM 0.33.0"."""
+        return f"{self.name} {self.version}"
+
+    def image_of(self, version: str) -> str:
+        return f"{self.image}:{self.tag_prefix}{version}"
+
+
+@cache
+def release_of(engine: str) -> Release:
+    """The release against which an engine's flags were checked.
+
+    Raises:
+        KeyError: no launch text is known for this engine.
+    """
+    return _releases()[engine]
+
+
+@cache
+def _releases() -> Mapping[str, Release]:
+    found = (_read(file) for file in sorted(DATA_FOLDER.glob("*.toml")))
+    return MappingProxyType({release.engine: release for release in found})
+
+
+def _read(file: Path) -> Release:
+    data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+    silent = frozenset(data.get("without_effect", ()))
+    flags: dict[str, Flag] = {}
+    for takes in Takes:
+        for entry in data["flags"].get(takes, ()):
+            name, *aliases = entry.split("|")
+            flag = Flag(name, tuple(aliases), takes, name in silent)
+            flags.update(dict.fromkeys(flag.names, flag))
+    options = {key: kind for kind, keys in data.get("options", {}).items() for key in keys}
+    return Release(
+        engine=data["engine"],
+        name=data["name"],
+        version=data["release"],
+        image=data["image"],
+        tag_prefix=data["tag_prefix"],
+        source=data["source"],
+        flags=MappingProxyType(flags),
+        sorted_names=tuple(sorted(flags)),
+        options=MappingProxyType(options),
+    )
+
 
 _LOOKS_LIKE_A_FLAG = re.compile(r"--?[A-Za-z]")
 
@@ -121,7 +216,6 @@ def _switch(flag: Flag, given: str | None, denied: bool) -> str | None:
 
 
 def _following(flag: Flag, words: Sequence[str], place: int) -> tuple[str | None, int]:
-    """The value after a flag, and the place behind it."""
 
     def is_value(place: int) -> bool:
         return place < len(words) and not _LOOKS_LIKE_A_FLAG.match(words[place])

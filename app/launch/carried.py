@@ -4,8 +4,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from app.calc.techniques.speculation import Method
-from app.launch.findings import get
-from app.launch.forms import CommandError
+from app.launch.findings import CommandError, get
 from app.refusal import ScenarioError
 from app.scenario import Scenario
 from app.scenario_query import FIELDS, MAX_CONFIG, MAX_VALUE, Kind, query_items, scenario_document
@@ -94,7 +93,6 @@ def read_comment(text: str) -> dict[str, Any] | None:
 
 
 def _defaults() -> dict[str, Any]:
-    """What a scenario has where nothing is said."""
     bare = Scenario.model_validate({"model": {"id": "x"}, "hardware": {"id": "x"}}).document()
     bare["model"]["id"] = bare["hardware"]["id"] = None
     return bare

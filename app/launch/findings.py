@@ -1,16 +1,81 @@
-"""What reading a launch text gathers on its way: fields told by flags, fields inferred, what is left or missing."""
+"""What is read of a launch command and what is written: the forms of both, and the fields that flags set."""
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from app.calc.techniques.speculation import Method
-from app.launch.forms import CommandError, Reason, Told, Unread
 from app.scenario import Engine, Hardware, Model, Parallelism, Precision
 from app.scenario_techniques import Disaggregation, Speculative, Techniques
+
+MOST_BYTES = 64 * 1024
+"""Longest text that is read, in UTF-8."""
+
+
+class CommandError(ValueError):
+    """What is wrong with a text that was pasted, in words fit for its author. Never repeats the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to launch a scenario: `text` in a `language`, its flags checked against `release`.
+
+    `notes` are what the text cannot say, or says only nearly.
+    """
+
+    id: str
+    label: str
+    language: str
+    text: str
+    release: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A flag, and the field of the scenario that it sets."""
+
+    flag: str
+    path: str
+    value: Any
+
+
+class Reason(StrEnum):
+    """Why a flag sets nothing."""
+
+    UNKNOWN = "no flag of the release that was checked"
+    NO_FIELD = "known, but the scenario has no field for it"
+    WITHOUT_EFFECT = "known; none of the numbers follows from it"
+    VALUE = "known, but its value is not understood here"
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A flag that sets nothing, by name."""
+
+    flag: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class CommandReading:
+    """What a launch text says.
+
+    `document` is a scenario document, possibly partial and not yet validated; `missing` names the parts that it lacks.
+    `engine` is the id of the engine, `variant` the form of the text, as in `Variant.id`.
+    """
+
+    document: dict[str, Any]
+    told: tuple[Told, ...]
+    unread: tuple[Unread, ...]
+    missing: tuple[str, ...]
+    engine: str
+    variant: str
+
 
 MOST_UNREAD = 200
 _WHOLE = re.compile(r"[0-9]{1,15}")
@@ -130,7 +195,6 @@ class Findings:
         return value
 
     def real(self, flag: str, path: str, text: str | None) -> None:
-        """Set a field to a number."""
         if text is not None and self.resolved(flag, text):
             self.tell(flag, path, real(flag, text))
 

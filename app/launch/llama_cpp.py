@@ -6,10 +6,17 @@ from app.calc.dtypes import Dtype, WeightFormat
 from app.calc.techniques.speculation import Method
 from app.catalog.catalog import Catalog
 from app.launch.arguments import Arguments
-from app.launch.findings import Findings, real, whole
-from app.launch.forms import CommandError, Reason
-from app.launch.invocation import Invocation, drafter_source, guesser_of, read_draft, read_model
-from app.launch.names import UNNAMED, Source, read_quantization
+from app.launch.findings import CommandError, Findings, Reason, real, whole
+from app.launch.invocation import (
+    UNNAMED,
+    Invocation,
+    Source,
+    drafter_source,
+    guesser_of,
+    read_draft,
+    read_model,
+    read_quantization,
+)
 from app.scenario import Scenario
 
 ENGINE = "llama.cpp"

@@ -6,8 +6,7 @@ from app.calc.dtypes import Dtype
 from app.calc.techniques.speculation import Method
 from app.catalog.catalog import Catalog
 from app.launch.arguments import Arguments
-from app.launch.findings import Findings, get, whole
-from app.launch.forms import CommandError, Reason
+from app.launch.findings import CommandError, Findings, Reason, get, whole
 from app.launch.invocation import (
     Invocation,
     begin,

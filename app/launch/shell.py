@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from app.launch.forms import CommandError
+from app.launch.findings import CommandError
 
 MOST_WORDS = 8000
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,@%+-]+")
@@ -97,7 +97,6 @@ class _Reader:
         self.words.append(word)
 
     def _word(self) -> str:
-        """The word that begins here, quotes and backslashes resolved."""
         parts: list[str] = []
         text = self.text
         while self.place < len(text):

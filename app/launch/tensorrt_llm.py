@@ -7,8 +7,7 @@ from app.calc.dtypes import Dtype, WeightFormat
 from app.calc.techniques.speculation import Method
 from app.catalog.catalog import Catalog
 from app.launch.arguments import Arguments
-from app.launch.findings import Findings, put, yes
-from app.launch.forms import CommandError, Reason
+from app.launch.findings import CommandError, Findings, Reason, put, yes
 from app.launch.invocation import (
     Invocation,
     begin,

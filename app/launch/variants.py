@@ -1,4 +1,4 @@
-"""The launch texts of a scenario: shell, container, Kubernetes, or the values of llm-d."""
+"""Every text that launches a scenario, with notes on what flags cannot say."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -6,13 +6,31 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from app.catalog.catalog import Catalog
-from app.launch import carried, command, frames, llama_cpp, llm_d, prefill_pool, sglang, tensorrt_llm, vllm
-from app.launch.forms import Variant
-from app.launch.invocation import Invocation
-from app.launch.names import stored_bytes
-from app.launch.releases import Release, release_of
-from app.launch.technique_notes import what_ifs
+from app.launch import carried, command, frames, llama_cpp, llm_d, sglang, tensorrt_llm, vllm
+from app.launch.arguments import Release, release_of
+from app.launch.findings import Variant
+from app.launch.invocation import Invocation, stored_bytes
 from app.scenario import Scenario
+from app.scenario_techniques import Techniques
+
+
+def what_ifs(techniques: Techniques) -> list[str]:
+    """A note on each technique that is asked for to compare, and that no server of today runs."""
+    found = []
+    if techniques.static_batching:
+        found.append("A static batch is a what-if: the server that this starts batches continuously.")
+    if techniques.reserved_tokens is not None:
+        found.append(
+            f"Setting {techniques.reserved_tokens:,} tokens of cache aside for each sequence is a what-if: "
+            "the server that this starts gives cache out as sequences grow."
+        )
+    if techniques.attention is not None:
+        found.append(
+            f"The model with {techniques.attention.upper()} is a what-if that nobody trained: "
+            "the server that this starts loads the model as it is."
+        )
+    return found
+
 
 _NUMBERED = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}(rc[0-9]{1,3}|\.post[0-9]{1,3})?")
 _BUILD = re.compile(r"b[0-9]{3,6}")
@@ -84,7 +102,7 @@ def launch_variants(scenario: Scenario, catalog: Catalog) -> tuple[Variant, ...]
             told.notes.append("Image and resource names are those of NVIDIA's cards; put this maker's in their place.")
         return (_values(scenario, catalog, told, writer, release),)
     if (pool := scenario.techniques.disaggregation) is not None:
-        told.notes.append(prefill_pool.note(pool, catalog))
+        told.notes.append(llm_d.prefill_note(pool, catalog))
     frame = _frame(scenario, told, writer, release)
     if not _is_nvidia(scenario, catalog):
         told.notes.append(
@@ -155,11 +173,11 @@ def _values(scenario: Scenario, catalog: Catalog, told: Invocation, writer: _Wri
     told.notes += llm_d.notes(scenario)
     prefill, pool = None, scenario.techniques.disaggregation
     if pool is not None and llm_d.has_prefill(release.engine):
-        prefill = writer.write(prefill_pool.as_pool(scenario, pool), catalog)
+        prefill = writer.write(llm_d.as_pool(scenario, pool), catalog)
         told.notes += [f"Of the prefill role: {one}" for one in prefill.notes if one not in told.notes]
-        told.notes += llm_d.notes_on_prefill(prefill_pool.sizes(pool, catalog), prefill_pool.gpus_of(pool))
+        told.notes += llm_d.notes_on_prefill(llm_d.prefill_sizes(pool, catalog), llm_d.gpus_of(pool))
     elif pool is not None:
-        told.notes.append(prefill_pool.note(pool, catalog))
+        told.notes.append(llm_d.prefill_note(pool, catalog))
 
     def write(comment: str) -> str:
         pods = llm_d.Pods(release.engine, writer.serve, image, _replicas(scenario), size)
@@ -176,7 +194,6 @@ def _image(scenario: Scenario, release: Release) -> str:
 
 
 def _ranks(scenario: Scenario) -> int:
-    """GPUs of one replica."""
     split = scenario.parallelism
     return split.tensor * split.pipeline * split.data
 

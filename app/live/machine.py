@@ -10,7 +10,7 @@ from typing import Any
 from app.calc.units import GB, MIB
 from app.catalog.catalog import Catalog
 from app.launch.carried import merge
-from app.launch.names import Named, read_name
+from app.launch.invocation import Named, read_name
 from app.live.matched import matched_accelerator
 from app.probes.card import CardReadings
 from app.probes.servers.readings import ServerReadings

@@ -10,7 +10,7 @@ from typing import Any
 from app.calc.dtypes import WeightFormat
 from app.catalog.architecture_document import architecture_document
 from app.catalog.importing.families import FAMILIES
-from app.catalog.importing.provenance import FieldReading, Origin
+from app.catalog.importing.keys import FieldReading, Origin
 from app.default_scenario import DEFAULT_HARDWARE
 from app.model_import import Imported
 from app.pages.architecture_view import ArchitectureView

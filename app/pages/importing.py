@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import Response
 
-from app.catalog.importing.errors import Suggestion
+from app.catalog.importing.keys import Suggestion
 from app.model_import import ImportRequest
 from app.pages.form import Form
 from app.pages.import_view import ImportView, Way

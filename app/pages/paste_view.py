@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from app.answer import Answer
 from app.calc.notation import quantity
 from app.catalog.catalog import Catalog
-from app.launch.forms import CommandReading
+from app.launch.findings import CommandReading
 from app.pages.answer_view import AnswerView, answer_view
 from app.paste import Pasted
-from app.startup_log.reading import LogReading
+from app.startup_log.findings import LogReading
 
 DIGITS = 4
 

@@ -1,13 +1,11 @@
 """The start-up log of SGLang, from 0.2 on. What it prints as GB is GiB."""
 
-from app.startup_log.log_format import Heard, LogFormat, ReleaseMark
-from app.startup_log.model_names import NamedModel, find_model
-from app.startup_log.number_formats import cache_type, scheme_format, stated_weights, wide_type
+from app.calc.units import GIB
+from app.startup_log.findings import Unit
+from app.startup_log.log_format import Heard, LogFormat, Marks, ReleaseMark, Run
+from app.startup_log.model_names import NamedModel, cache_type, find_model, scheme_format, stated_weights, wide_type
 from app.startup_log.patterns import Hit, Quantity, line
-from app.startup_log.reading import Unit
-from app.startup_log.runs import Marks, Run
 
-_GIB = 2.0**30
 _CACHES = ("keys", "values", "latent")
 _AVAILABLE = r".{0,300}?avail mem=<mem>"
 
@@ -139,7 +137,7 @@ def _note_draft(heard: Heard) -> None:
     second = next((hits[1] for hits in loaded.values() if len(hits) > 1), None)
     if second is not None:
         heard.findings.note(
-            f"A second model was loaded, {second.value / _GIB:.2f} GiB: a draft. Weights and pool are the first one's."
+            f"A second model was loaded, {second.value / GIB:.2f} GiB: a draft. Weights and pool are the first one's."
         )
 
 

@@ -1,13 +1,11 @@
 """The start-up log of TensorRT-LLM: the C++ runtime of built engines, and the PyTorch backend."""
 
-from app.startup_log.log_format import Heard, LogFormat, ReleaseMark
-from app.startup_log.model_names import find_model
-from app.startup_log.number_formats import cache_type, scheme_format, stated_weights
+from app.calc.units import GIB
+from app.startup_log.findings import Unit
+from app.startup_log.log_format import Heard, LogFormat, Marks, ReleaseMark, Run
+from app.startup_log.model_names import cache_type, find_model, scheme_format, stated_weights
 from app.startup_log.patterns import Hit, Quantity, line
-from app.startup_log.reading import Unit
-from app.startup_log.runs import Marks, Run
 
-_GIB = 2.0**30
 _PYTORCH = "PyTorch backend"
 
 QUANTITIES = {
@@ -95,7 +93,7 @@ def tell(heard: Heard) -> None:
         if least.value >= 1:
             findings.tell("engine.kv_pool_bytes", least.value)
         else:
-            findings.note(f"The memory left for the cache is {least.value / _GIB:.2f} GiB.")
+            findings.note(f"The memory left for the cache is {least.value / GIB:.2f} GiB.")
     for path, id_ in (("kv_tokens", "tokens"), ("gpu_blocks", "blocks")):
         figure = _in_force(run, id_)
         findings.tell(f"observed.{path}", figure.value if figure else None)

@@ -1,16 +1,73 @@
-"""The start-up log of vLLM: the V0 engine (to 0.10) and V1 (from 0.8 on), one worker or many."""
+"""vLLM's start-up log: its rules, and the budget of memory that it prints."""
+
+import re
 
 from app.calc.dtypes import WeightFormat
-from app.startup_log.log_format import Heard, LogFormat, ReleaseMark
-from app.startup_log.model_names import find_model
-from app.startup_log.number_formats import cache_type, scheme_format, stated_weights, wide_type
+from app.calc.units import GIB
+from app.startup_log.findings import Unit
+from app.startup_log.log_format import Heard, LogFormat, Marks, ReleaseMark, Run
+from app.startup_log.model_names import cache_type, find_model, scheme_format, stated_weights, wide_type
 from app.startup_log.patterns import Hit, Quantity, line
-from app.startup_log.reading import Unit
-from app.startup_log.runs import Marks, Run
-from app.startup_log.vllm_budget import check_budget, graph_charge, graphs_outside
 
-_GIB = 2.0**30
-_ROUNDING = 0.011 * _GIB  # two decimals of a GiB
+_TOLERANCE = 0.05 * GIB  # five figures of two decimals
+_DISAGREEMENT = 0.01  # of the budget
+_FIRST_CHARGED = (0, 21)
+_RELEASE = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
+_SAYS_SO = "CUDA graph memory profiling is enabled"
+
+
+def graph_charge(
+    heard: Heard,
+    weights: float | None,
+    activation: float | None,
+    outside: float | None,
+    pool: float,
+    rank: str | None,
+) -> float | None:
+    """The estimate that was taken from the budget for graphs, bytes: 0 where none was, None where nothing tells.
+
+    What the parts leave of the budget decides. Without them it is what the log or the release says: from 0.21 on the
+    estimate is charged.
+    """
+    estimate, budget = heard.run.of_rank(rank, "graphs_estimated"), heard.run.of_rank(rank, "budget")
+    parts = (weights, activation, outside)
+    if budget is not None and all(part is not None for part in parts):
+        left = budget - pool - sum(part for part in parts if part is not None)
+        if abs(left) <= _TOLERANCE:
+            return 0.0
+        if estimate is not None and abs(left - estimate) <= _TOLERANCE:
+            return estimate
+    if estimate is not None and _SAYS_SO in heard.run.text:
+        return estimate
+    release = _RELEASE.match(heard.release or "")
+    if release is None:
+        return None
+    if (int(release[1]), int(release[2])) < _FIRST_CHARGED:
+        return 0.0
+    return estimate
+
+
+def graphs_outside(heard: Heard, rank: str | None) -> float:
+    """Graphs that were captured and not charged, because the release charges none; 0 where it does, or none were."""
+    release = _RELEASE.match(heard.release or "")
+    if release is None or (int(release[1]), int(release[2])) >= _FIRST_CHARGED:
+        return 0.0
+    return heard.run.of_rank(rank, "graphs") or 0.0
+
+
+def check_budget(heard: Heard, parts: tuple[float | None, ...], rank: str | None) -> None:
+    """Note where weights, activations, the rest, pool and graphs are not the budget."""
+    budget, known = heard.run.of_rank(rank, "budget"), [part for part in parts if part is not None]
+    if budget is None or len(known) < len(parts):
+        return
+    if abs(sum(known) - budget) > max(_DISAGREEMENT * budget, 2 * _TOLERANCE):
+        heard.findings.note(
+            f"The parts that the log names add up to {sum(known) / GIB:.2f} GiB, but its budget is "
+            f"{budget / GIB:.2f} GiB."
+        )
+
+
+_ROUNDING = 0.011 * GIB  # two decimals of a GiB
 
 QUANTITIES = {
     "total": Quantity("Memory of the card", Unit.BYTES),
@@ -112,7 +169,7 @@ def tell(heard: Heard) -> None:
             findings.tell("engine.kv_pool_bytes", pool)
         else:
             findings.note(
-                f"The memory left for the cache is {pool / _GIB:.2f} GiB: the engine could hold no sequence with these "
+                f"The memory left for the cache is {pool / GIB:.2f} GiB: the engine could hold no sequence with these "
                 "settings, and the scenario leaves the pool to be computed."
             )
         charge = graph_charge(heard, weights, activation, outside, pool, rank)

@@ -5,7 +5,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from app.catalog.importing.errors import ConfigError, Suggestion, UnknownFamilyError
+from app.catalog.importing.keys import ConfigError, Suggestion, UnknownFamilyError
 from app.model_import import Imported, ImportRequest, read_import
 from app.refusal import Refusal
 from app.resolve_model import path_in_model

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from app.launch.command import read_command
-from app.launch.findings import get
-from app.launch.forms import CommandError, CommandReading, Reason
+from app.launch.findings import CommandError, CommandReading, Reason, get
 from tests.factories import shipped_catalog
 
 

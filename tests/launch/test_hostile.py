@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.launch.command import read_command
-from app.launch.forms import MOST_BYTES, CommandError
+from app.launch.findings import MOST_BYTES, CommandError
 from app.launch.variants import launch_variants
 from tests.factories import scenario, shipped_catalog
 from tests.launch.strategies import ENGINES

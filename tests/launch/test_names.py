@@ -4,7 +4,7 @@ import pytest
 
 from app.calc.dtypes import WeightFormat
 from app.calc.weight_plan import NATIVE
-from app.launch.names import Named, choose_source, published, read_name, read_quantization
+from app.launch.invocation import Named, choose_source, published, read_name, read_quantization
 from app.scenario import Model
 from tests.factories import shipped_catalog
 

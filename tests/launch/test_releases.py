@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.launch import tensorrt_llm
+from app.launch.arguments import Flag, Release, Takes, release_of
 from app.launch.command import read_command
-from app.launch.forms import Reason
-from app.launch.releases import Flag, Release, Takes, release_of
+from app.launch.findings import Reason
 from app.launch.variants import launch_variants
 from app.scenario import Scenario
 from tests.factories import shipped_catalog

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.launch.forms import CommandError
+from app.launch.findings import CommandError
 from app.launch.shell import command_lines, quote, read_script
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20)

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from app.launch.command import read_command
-from app.launch.findings import get
-from app.launch.forms import Reason, Variant
+from app.launch.findings import Reason, Variant, get
 from app.launch.variants import launch_variants
 from app.scenario import Scenario
 from tests.factories import scenario, shipped_catalog

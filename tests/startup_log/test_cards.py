@@ -3,7 +3,7 @@
 import pytest
 
 from app.catalog.catalog import Catalog
-from app.startup_log.cards import cards_by_memory, find_card
+from app.startup_log.reader import cards_by_memory, find_card
 
 GIB = 2.0**30
 

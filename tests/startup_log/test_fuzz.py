@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.catalog.catalog import Catalog, load_catalog
+from app.startup_log.findings import LogError
 from app.startup_log.reader import read_log
-from app.startup_log.reading import LogError
 from tests.startup_log import logs
 from tests.startup_log.test_reader import scenario_of
 

@@ -4,8 +4,7 @@ import pytest
 
 from app.calc.dtypes import WeightFormat
 from app.catalog.catalog import Catalog
-from app.startup_log.model_names import find_model
-from app.startup_log.number_formats import cache_type, stated_weights
+from app.startup_log.model_names import cache_type, find_model, stated_weights
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.startup_log.printed import read_memory, read_number
+from app.startup_log.patterns import read_memory, read_number
 
 
 @pytest.mark.parametrize(

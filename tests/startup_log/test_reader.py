@@ -8,9 +8,8 @@ import pytest
 
 from app.catalog.catalog import Catalog
 from app.scenario import Scenario
-from app.startup_log.findings import FIELDS
+from app.startup_log.findings import FIELDS, LogError, LogReading
 from app.startup_log.reader import FORMATS, read_log
-from app.startup_log.reading import LogError, LogReading
 from tests.startup_log import logs
 
 HARDWARE = "h100-sxm-80gb"

@@ -1,6 +1,6 @@
 """Arguments found by their names, in the several ways that engines print them."""
 
-from app.startup_log.settings import Settings
+from app.startup_log.findings import Settings
 
 
 def test_the_list_in_force_goes_before_the_list_asked_for() -> None:

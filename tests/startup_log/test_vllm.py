@@ -3,8 +3,8 @@
 import pytest
 
 from app.catalog.catalog import Catalog
+from app.startup_log.findings import LogReading, Unit
 from app.startup_log.reader import read_log
-from app.startup_log.reading import LogReading, Unit
 from tests.startup_log import logs
 
 GIB = 2.0**30

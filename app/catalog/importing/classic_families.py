@@ -7,12 +7,11 @@ from app.calc.layers.dense import DenseFeedForward
 from app.calc.layers.grouped_attention import GroupedAttention
 from app.calc.layers.parts import FeedForward, Mixer
 from app.catalog.importing import limits, spellings
-from app.catalog.importing.family import Family
+from app.catalog.importing.attention import check_divides, grouped, read_head_dim
 from app.catalog.importing.feed_forward import Blocks, dense, read_dense
 from app.catalog.importing.frame import Frame, Switch
-from app.catalog.importing.grouped import check_divides, grouped, read_head_dim
 from app.catalog.importing.keys import Keys
-from app.catalog.importing.recipe import Positions, Recipe
+from app.catalog.importing.recipe import Family, Positions, Recipe
 
 BIAS_UNLESS_SAID = Switch(("attention_bias",), default=True)
 OPT_BIAS = Switch(("enable_bias",), default=True)

@@ -6,9 +6,8 @@ from app.calc.layers.dense import DenseFeedForward
 from app.calc.layers.experts import Experts
 from app.calc.layers.parts import FeedForward
 from app.catalog.importing import limits, spellings
-from app.catalog.importing.frame import Choice, Frame, chosen
+from app.catalog.importing.frame import Choice, Frame, Placement, chosen, every_layer
 from app.catalog.importing.keys import Keys
-from app.catalog.importing.placement import Placement, every_layer
 
 Blocks = Callable[[Keys, Frame], Sequence[tuple[FeedForward, ...]]]
 """Reads the blocks of each layer."""

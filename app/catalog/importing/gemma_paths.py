@@ -8,13 +8,11 @@ from app.calc.layers.dense import DenseFeedForward
 from app.calc.layers.grouped_attention import GroupedAttention, KvProjection, QkNorm
 from app.calc.layers.parts import FeedForward
 from app.catalog.importing import limits, spellings
-from app.catalog.importing.family import Family
+from app.catalog.importing.attention import all_but_every, check_divides, read_heads, read_reaches
 from app.catalog.importing.feed_forward import read_dense, read_experts
 from app.catalog.importing.frame import Frame, read_frame
-from app.catalog.importing.grouped import check_divides, read_heads
 from app.catalog.importing.keys import Keys
-from app.catalog.importing.reach import all_but_every, read_reaches
-from app.catalog.importing.recipe import Body, stacked
+from app.catalog.importing.recipe import Body, Family, stacked
 
 
 def per_layer_inputs(keys: Keys, frame: Frame) -> tuple[tuple[SidePath, ...], tuple[SidePath, ...], int]:

@@ -8,7 +8,7 @@ from app.calc.layers.experts import Experts
 from app.calc.layers.grouped_attention import GroupedAttention, OutputGate, QkNorm
 from app.calc.layers.parts import FeedForward, Mixer
 from app.catalog.importing import limits
-from app.catalog.importing.family import Family
+from app.catalog.importing.attention import read_heads, read_latent
 from app.catalog.importing.feed_forward import (
     Blocks,
     count_shared,
@@ -18,13 +18,9 @@ from app.catalog.importing.feed_forward import (
     read_experts,
     shared_width,
 )
-from app.catalog.importing.frame import Frame
-from app.catalog.importing.grouped import read_heads
+from app.catalog.importing.frame import Frame, after_dense, by_period, by_sparse_step
 from app.catalog.importing.keys import Keys
-from app.catalog.importing.latent import read_latent
-from app.catalog.importing.mtp import predicting
-from app.catalog.importing.placement import after_dense, by_period, by_sparse_step
-from app.catalog.importing.recipe import Body, Recipe
+from app.catalog.importing.recipe import Body, Family, Recipe, predicting
 from app.catalog.importing.recurrent import (
     read_gated_delta_net,
     read_kimi_delta,

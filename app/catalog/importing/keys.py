@@ -1,13 +1,93 @@
-"""Keys of one block of a configuration, read with their types checked and their provenance kept."""
+"""The keys of a configuration: read with checks, with where each value is from, or refused."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from app.catalog.importing import limits
-from app.catalog.importing.errors import ConfigError, quoted
-from app.catalog.importing.provenance import FieldReading, Ledger, Origin, Value
+
+MOST_QUOTED = 60
+
+
+def quoted(text: object) -> str:
+    """`text` fit for a message: printable, and no longer than a line can bear."""
+    shown = "".join(c if c.isprintable() else "?" for c in str(text)[: MOST_QUOTED + 1])
+    return shown if len(shown) <= MOST_QUOTED else f"{shown[:MOST_QUOTED]}…"
+
+
+class ConfigError(ValueError):
+    """A configuration that is not read: `key` is the full path of what is missing, wrong or unknown."""
+
+    def __init__(self, key: str, message: str) -> None:
+        self.key, self.message = key, message
+        super().__init__(f"{key}: {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A family as which an unknown model could be read, and what speaks for it."""
+
+    read_as: str
+    because: str
+
+
+class UnknownFamilyError(ConfigError):
+    """A model type that is not known here; `suggestions` are what its keys look like, the likeliest first."""
+
+    def __init__(self, key: str, message: str, suggestions: Iterable[Suggestion] = ()) -> None:
+        self.suggestions = tuple(suggestions)
+        super().__init__(key, message)
+
+
+class Origin(StrEnum):
+    """How a field got its value; an assumed one is a mark that the user must see."""
+
+    READ = "read"
+    DERIVED = "derived"
+    DEFAULT = "default"
+    ASSUMED = "assumed"
+
+
+Value = int | float | bool | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldReading:
+    """One field of the architecture or of the weight plan. `key` is its full path as the file has it."""
+
+    name: str
+    value: Value
+    origin: Origin
+    key: str | None = None
+    note: str = ""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What has been read so far: fields in order, paths that something looked at, and sentences for the user."""
+
+    fields: dict[str, FieldReading] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    notices: list[str] = field(default_factory=list)
+
+    def write(self, reading: FieldReading) -> None:
+        """Keep a field; the first reading of a name stays."""
+        self.fields.setdefault(reading.name, reading)
+
+    def derive(self, name: str, value: Value, note: str) -> None:
+        """Keep a field that was computed from others."""
+        self.write(FieldReading(name, value, Origin.DERIVED, note=note))
+
+    def assume(self, name: str, value: Value, note: str) -> None:
+        """Keep a field that no key and no documented default gives."""
+        self.write(FieldReading(name, value, Origin.ASSUMED, note=note))
+
+    def notice(self, sentence: str) -> None:
+        if sentence not in self.notices:
+            self.notices.append(sentence)
+
 
 SHOWN_ONE_BY_ONE = 4
 """Items of a list that are written out; of a longer one it is told how often each comes."""
@@ -29,15 +109,12 @@ class Keys:
     elsewhere: Mapping[str, str] = field(default_factory=dict)
 
     def path(self, key: str) -> str:
-        """The full path of a key."""
         return self.elsewhere.get(key) or (f"{self.prefix}.{key}" if self.prefix else key)
 
     def has(self, key: str) -> bool:
-        """Whether the key is there and not null."""
         return self.values.get(key) is not None
 
     def any_of(self, names: Sequence[str]) -> bool:
-        """Whether one of the names is there and not null."""
         return any(self.has(name) for name in names)
 
     def is_null(self, names: Sequence[str]) -> bool:
@@ -59,7 +136,6 @@ class Keys:
         self.ledger.used.update(self.path(name) for name in names if name in self.values)
 
     def refused(self, key: str, message: str) -> ConfigError:
-        """The error to raise about a key."""
         return ConfigError(self.path(key), message)
 
     def whole(

@@ -9,14 +9,13 @@ from app.calc.layers.parts import FeedForward, Mixer
 from app.calc.layers.rg_lru import RgLru
 from app.calc.layers.short_convolution import ShortConvolution
 from app.catalog.importing import limits
+from app.catalog.importing.attention import read_heads
 from app.catalog.importing.dense_families import MLP_BIAS
-from app.catalog.importing.family import Family
 from app.catalog.importing.feed_forward import Blocks, dense, experts
 from app.catalog.importing.frame import Frame, Switch
-from app.catalog.importing.grouped import read_heads
 from app.catalog.importing.hybrid_families import alternating, plain_attention
 from app.catalog.importing.keys import Keys
-from app.catalog.importing.recipe import Recipe
+from app.catalog.importing.recipe import Family, Recipe
 from app.catalog.importing.recurrent import read_mamba2, read_state_dtype
 
 CONVOLVES, ATTENDS = "conv", "full_attention"

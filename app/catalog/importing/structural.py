@@ -1,6 +1,18 @@
-"""Keys that announce a structure: one that the family's reader did not read is refused, never ignored."""
+"""Keys that say something of a model's structure, those that are no concern, and the lists of words for both."""
 
-from app.catalog.importing.keys import Keys
+import re
+import tomllib
+from pathlib import Path
+
+from app.catalog.importing.keys import Keys, quoted
+
+_TEXTS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+
+
+def words(name: str) -> frozenset[str]:
+    """The words of one list."""
+    return frozenset(_TEXTS[name].split())
+
 
 STRUCTURAL = (
     "num_local_experts",
@@ -98,3 +110,23 @@ def refuse_unread_structures(keys: Keys) -> None:
             keys.ledger.notice(f"{key} speaks of multi-token prediction, which is not counted for this family.")
             continue
         raise keys.refused(key, "announces a structure that this family is not computed with.")
+
+
+EXACT = words("noise")
+PATTERN = re.compile(
+    r".*(dropout|_pdrop|_token_id|_token_ids|_token_index|_token|_loss_coef|jitter)$|^(summary_|hc_sinkhorn|hc_eps|time_step_)"
+)
+MOST_NAMED = 200
+
+
+def unread_keys(keys: Keys) -> list[str]:
+    """Full paths of the keys of a block that nothing has looked at and that might have meant something."""
+    found = []
+    for key, value in keys.values.items():
+        if value is None or key in EXACT or PATTERN.match(key) or (not value and key in STRUCTURAL):
+            continue
+        if keys.path(key) not in keys.ledger.used:
+            found.append(quoted(keys.path(key)))
+        if len(found) >= MOST_NAMED:
+            break
+    return found

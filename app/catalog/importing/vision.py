@@ -10,9 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from app.catalog.importing import limits
-from app.catalog.importing.keys import Keys
+from app.catalog.importing.keys import Keys, Origin
 from app.catalog.importing.nesting import Located
-from app.catalog.importing.provenance import Origin
 
 BLOCKS = ("vision_config", "vision_tower", "visual", "vision_encoder", "vit_config", "img_processor", "audio_config")
 DEEP = ("deepstack_visual_indexes",)
@@ -32,7 +31,6 @@ class _Tower:
     text_width: int
 
     def size(self, *names: str) -> int:
-        """A size of the tower."""
         value = self.keys.maybe_whole(f"vision.{names[0]}", names, limits.WIDTH)
         if value is None:
             raise _UnknownSizeError
@@ -45,7 +43,6 @@ class _Tower:
         return self.size("hidden_size") * (len(chosen) if isinstance(chosen, list) and chosen else 1)
 
     def projector_bias(self, *, default: bool) -> bool:
-        """Whether the matrices of the projector are biased."""
         name = "multimodal_projector_bias"
         return self.whole.flag("vision.projector_bias", (name,), default=default)
 

@@ -9,8 +9,8 @@ from app.calc.kv_cache import kv_bytes_per_sequence
 from app.calc.layers.grouped_attention import GroupedAttention
 from app.calc.layers.latent_attention import LatentAttention
 from app.calc.parameters import count_parameters
-from app.catalog.importing.class_defaults import CLASS_DEFAULTS
-from app.catalog.importing.provenance import Origin
+from app.catalog.importing.keys import Origin
+from app.catalog.importing.nesting import CLASS_DEFAULTS
 from app.catalog.importing.reading import ConfigError, Reading, read_config
 from tests.catalog.importing.published import config, nested
 

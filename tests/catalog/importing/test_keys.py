@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.catalog.importing.errors import ConfigError, quoted
-from app.catalog.importing.keys import Keys
-from app.catalog.importing.provenance import FieldReading, Ledger, Origin
+from app.catalog.importing.keys import ConfigError, FieldReading, Keys, Ledger, Origin, quoted
 
 WRONG = [True, "4", "", 1.5, 4.0, -1, 0, 1e30, 10**30, math.nan, math.inf, [4], {}, {"a": 1}, []]
 

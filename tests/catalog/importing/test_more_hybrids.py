@@ -10,7 +10,7 @@ from app.calc.layers.mamba2 import Mamba2
 from app.calc.layers.parallel_mamba2 import ParallelMamba2
 from app.calc.layers.rg_lru import RgLru
 from app.calc.layers.short_convolution import ShortConvolution
-from app.catalog.importing.provenance import Origin
+from app.catalog.importing.keys import Origin
 from app.catalog.importing.reading import Reading, read_config
 from tests.catalog.importing.published import config
 

@@ -6,7 +6,7 @@ import pytest
 
 from app.calc.layers.grouped_attention import GroupedAttention
 from app.calc.layers.latent_attention import LatentAttention
-from app.catalog.importing.provenance import Origin
+from app.catalog.importing.keys import Origin
 from app.catalog.importing.reading import ConfigError, read_config
 from tests.catalog.importing.published import config
 

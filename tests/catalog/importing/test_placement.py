@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from app.calc.layers.experts import Experts
-from app.catalog.importing.frame import Frame
-from app.catalog.importing.keys import Keys
-from app.catalog.importing.placement import (
+from app.catalog.importing.frame import (
+    Frame,
     Placement,
     after_dense,
     by_enumeration,
@@ -17,7 +16,7 @@ from app.catalog.importing.placement import (
     every_layer,
     from_start_index,
 )
-from app.catalog.importing.provenance import Ledger
+from app.catalog.importing.keys import Keys, Ledger
 from app.catalog.importing.reading import read_config
 from tests.catalog.importing.published import config
 

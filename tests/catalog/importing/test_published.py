@@ -22,7 +22,7 @@ from app.calc.layers.rwkv7 import Rwkv7
 from app.calc.layers.short_convolution import ShortConvolution
 from app.calc.layers.sparse_latent_attention import SparseLatentAttention
 from app.calc.parameters import count_parameters
-from app.catalog.importing.provenance import Origin
+from app.catalog.importing.keys import Origin
 from app.catalog.importing.reading import FAMILIES, Reading, read_config
 from tests.catalog.importing.published import config, entries, unroll
 

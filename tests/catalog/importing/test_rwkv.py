@@ -9,7 +9,7 @@ from app.calc.layers.channel_mix import ChannelMix
 from app.calc.layers.rwkv6 import Rwkv6
 from app.calc.layers.rwkv7 import Rwkv7
 from app.calc.parameters import count_parameters
-from app.catalog.importing.provenance import Origin
+from app.catalog.importing.keys import Origin
 from app.catalog.importing.reading import Reading, read_config
 from tests.catalog.importing.published import config
 

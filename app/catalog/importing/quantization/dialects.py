@@ -9,10 +9,9 @@ from app.calc.dtypes import Dtype, WeightLayout
 from app.calc.layers.parts import WeightGroup
 from app.calc.weight_plan import LAYER_MATRICES
 from app.catalog.importing import limits
-from app.catalog.importing.errors import quoted
-from app.catalog.importing.keys import Keys
+from app.catalog.importing.keys import Keys, quoted
 from app.catalog.importing.quantization import layouts
-from app.catalog.importing.quantization.naming import Rule
+from app.catalog.importing.quantization.naming import EXPRESSION, Rule
 from app.catalog.importing.quantization.settings import (
     read_each,
     read_group,
@@ -23,7 +22,6 @@ from app.catalog.importing.quantization.settings import (
     refuse_too_many,
 )
 from app.catalog.importing.quantization.shipping import Dialect
-from app.catalog.importing.quantization.sorting import EXPRESSION
 
 Read = Callable[[Keys, int], Dialect]
 """Reads a dialect's block, given the model's width."""

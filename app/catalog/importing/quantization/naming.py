@@ -1,19 +1,28 @@
-"""Which parts of a layer the names, globs and expressions of a quantization list mean.
+"""Which parts of a layer the entries of a quantization list mean.
 
-A list may have thousands of names, so a name is looked up and never compared: what it costs does not depend on how
-many others there are. Patterns are walked once for all names of a layer, and again only where the layer's number
-matters to them.
+A list may have thousands of names, so a name is looked up and never compared. Patterns are asked about all names of a
+layer at once, and again for each layer only where its number matters to them.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from app.calc.dtypes import WeightLayout
-from app.catalog.importing.errors import ConfigError, quoted
-from app.catalog.importing.quantization.automaton import Automaton, Effort, PatternError
-from app.catalog.importing.quantization.part_index import PartIndex, index_of
-from app.catalog.importing.quantization.part_names import Part
+from app.catalog.importing import limits
+from app.catalog.importing.keys import ConfigError, quoted
+from app.catalog.importing.quantization.parts import Part
+from app.catalog.importing.quantization.patterns import (
+    Effort,
+    Matcher,
+    PartIndex,
+    PatternError,
+    expression,
+    glob,
+    index_of,
+)
 
 PREFIXES = (
     "model.layers.",
@@ -24,16 +33,12 @@ PREFIXES = (
     "layers.",
 )
 MTP_PREFIX = "mtp.layers."
-OPENING = 15
-"""What it costs, in steps, to lead a pattern to a layer."""
+MOST_TEXTS = 32
 NOTHING = -1
 """The place of the rule for a part that no rule names."""
 Layouts = tuple[WeightLayout | None, ...]
 Places = tuple[int, ...]
 """For each part of a layer, the place of the rule that wins it."""
-
-States = tuple[tuple[int, ...], ...]
-"""For each pattern that numbers matter to, where the place of a layer leads it."""
 
 
 class Rule(NamedTuple):
@@ -52,7 +57,7 @@ class Pattern(NamedTuple):
     """A rule's glob or expression; `by_number` is whether the number of a layer may matter to it."""
 
     place: int
-    automaton: Automaton
+    matcher: Matcher
     by_number: bool
 
 
@@ -71,19 +76,18 @@ class Naming:
     plain: dict[str, int] = field(default_factory=dict)
     last_steps: dict[str, int] = field(default_factory=dict)
     patterns: list[Pattern] = field(default_factory=list)
-    globs: dict[str, tuple[int, Automaton]] = field(default_factory=dict)
+    globs: dict[str, tuple[int, Matcher]] = field(default_factory=dict)
     kinds: list[int] = field(default_factory=list)
     """For each rule a number that those of the same layout share."""
     named: set[int] = field(default_factory=set)
     """The rules that are known to mean something of the model."""
     _indexes: dict[int, tuple[tuple[Part, ...], PartIndex]] = field(default_factory=dict)
     _overlays: dict[tuple[object, ...], Places] = field(default_factory=dict)
-    _opened: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
+    _texts: dict[tuple[PartIndex, str], bytes] = field(default_factory=dict)
     _meant: dict[tuple[object, ...], Places] = field(default_factory=dict)
     _found: dict[tuple[object, ...], Layouts] = field(default_factory=dict)
 
     def index(self, parts: tuple[Part, ...]) -> PartIndex:
-        """The names of the parts, ready to be asked."""
         if id(parts) not in self._indexes:
             self._indexes[id(parts)] = parts, index_of(tuple(part.names for part in parts))
         return self._indexes[id(parts)][1]
@@ -105,13 +109,13 @@ class Naming:
         if not self.rules:
             return defaults
         index, tails = self.index(parts), self.tails(layer)
-        states = tuple(self._starting(pattern, layer, mtp) for pattern in self.patterns if pattern.by_number)
+        numbered = tuple(self._parts_in(index, pattern, layer, mtp) for pattern in self.patterns if pattern.by_number)
         kinds = [self.kinds[place] for place in tails.values()]
         # Without order where it does not matter, so that like layers are asked about once.
         said = (frozenset(tails), *kinds[:1]) if len(set(kinds)) < 2 else tuple(zip(tails, kinds, strict=True))
-        key = (index, defaults, said, states, mtp is not None)
+        key = (index, defaults, said, numbered, mtp is not None)
         if key not in self._found:
-            places = list(self._general(index, states, mtp))
+            places = list(self._general(index, numbered, mtp))
             for tail, place in tails.items():
                 for part in self.fitting(index, tail):
                     places[part] = place
@@ -128,27 +132,21 @@ class Naming:
         """The parts that a pattern for what is inside a layer means, by their names or by a box around them."""
         if tail not in self.globs:
             return index.boxes.get(tail, ())
-        place, automaton = self.globs[tail]
         key = (tail, index)
         if key not in self._meant:
-            with self._blaming(place):
-                first = automaton.first()
-            self._meant[key] = self._means(place, automaton, first, index)
+            self._meant[key] = self._parts_below(index, self.globs[tail], ("",))
         return self._meant[key]
 
-    def _general(self, index: PartIndex, states: States, mtp: int | None) -> Places:
-        """The rules without a layer's number."""
-        key = (index, states, mtp is not None)
+    def _general(self, index: PartIndex, numbered: tuple[Places, ...], mtp: int | None) -> Places:
+        """The rules without a layer's number, and what those mean here to which it matters."""
+        key = (index, numbered, mtp is not None)
         if key not in self._overlays:
             hits = [(self.plain[text], index.paths[text]) for text in self.plain.keys() & index.paths.keys()]
-            fixed = (
-                (pattern, self._starting(pattern, 0, mtp and 0)) for pattern in self.patterns if not pattern.by_number
-            )
-            numbered = zip((pattern for pattern in self.patterns if pattern.by_number), states, strict=True)
-            for pattern, own in (*fixed, *numbered):
-                meant = {part for state in own for part in self._means(pattern.place, pattern.automaton, state, index)}
+            left = iter(numbered)
+            for pattern in self.patterns:
+                meant = next(left) if pattern.by_number else self._parts_in(index, pattern, 0, mtp and 0)
                 if meant:
-                    hits.append((pattern.place, tuple(meant)))
+                    hits.append((pattern.place, meant))
             self.named.update(place for place, _ in hits)
             self._overlays[key] = _overlay(index, sorted(hits))
         return self._overlays[key]
@@ -162,74 +160,49 @@ class Naming:
             self._overlays[key] = _overlay(index, hits)
         return self._overlays[key]
 
-    def _means(self, place: int, automaton: Automaton, state: int, index: PartIndex) -> Places:
-        """The parts with a name that leads a pattern on from a state to its end."""
-        key = (place, state, index)
-        if key not in self._meant:
-            found: dict[int, None] = {}
-            for first, box in index.spelled:
-                with self._blaming(place):
-                    inside = automaton.run(state, first)
-                    if (place, inside, box) not in self._meant:
-                        names = automaton.matching(inside, box.spelled)
-                        self._meant[place, inside, box] = tuple(part for name in names for part in box.owners[name])
-                found.update(dict.fromkeys(self._meant[place, inside, box]))
-            self._meant[key] = tuple(found)
-        return self._meant[key]
+    def _parts_in(self, index: PartIndex, pattern: Pattern, layer: int, mtp: int | None) -> Places:
+        """The parts that a pattern means of one layer, by all names that the layer may have in a model."""
+        prefixes = PREFIXES[:1] if pattern.matcher.starts_anywhere else PREFIXES
+        openings = [f"{prefix}{layer}." for prefix in prefixes]
+        if mtp is not None:
+            openings.append(f"{MTP_PREFIX}{mtp}.")
+        return self._parts_below(index, (pattern.place, pattern.matcher), openings)
 
-    def _starting(self, pattern: Pattern, layer: int, mtp: int | None) -> tuple[int, ...]:
-        """Where the names of a layer's place in the model lead a pattern, dead ends left out."""
-        automaton = pattern.automaton
-        found: dict[int, None] = {}
-        with self._blaming(pattern.place):
-            for prefix, before in self._openings(pattern):
-                number = layer if prefix != MTP_PREFIX else mtp
-                if number is None:
-                    continue
-                automaton.effort.spend(OPENING)
-                state = automaton.run(before, f"{number}.")
-                if automaton.may_accept(state):
-                    found[state] = None
-        return tuple(found)
+    def _parts_below(self, index: PartIndex, glob: tuple[int, Matcher], openings: Iterable[str]) -> Places:
+        place, matcher = glob
+        meant: set[int] = set()
+        with self._blaming(place):
+            for opening in openings:
+                shared = min(len(opening), len(matcher.literal))
+                if opening[:shared] == matcher.literal[:shared]:
+                    for line in matcher.found(self._text(index, opening)):
+                        meant.update(index.owners[line])
+        return tuple(sorted(meant))
 
-    def _openings(self, pattern: Pattern) -> list[tuple[str, int]]:
-        """The places in a model that a pattern may mean, and where they lead it."""
-        if pattern.place not in self._opened:
-            automaton = pattern.automaton
-            prefixes = PREFIXES[:1] if automaton.starts_anywhere else PREFIXES
-            found = [(prefix, automaton.run(automaton.first(), prefix)) for prefix in (*prefixes, MTP_PREFIX)]
-            self._opened[pattern.place] = [(prefix, state) for prefix, state in found if automaton.may_accept(state)]
-        return self._opened[pattern.place]
+    def _text(self, index: PartIndex, opening: str) -> bytes:
+        """The names of a layer's parts, a line each. Layers are asked about in turn: only the last ones are kept."""
+        key = (index, opening)
+        if key not in self._texts:
+            if len(self._texts) > MOST_TEXTS:
+                self._texts.clear()
+            self._texts[key] = "\n".join(opening + name for name in index.names).encode()
+        return self._texts[key]
 
     def names_whole(self, names: Sequence[str], default: WeightLayout | None) -> WeightLayout | None:
-        """The layout of a matrix that stands outside the layers."""
         best = max((self.last_steps.get(name, NOTHING) for name in names), default=NOTHING)
-        for place, automaton, _ in self.patterns:
+        for place, matcher, _ in self.patterns:
             with self._blaming(place):
-                first = automaton.first()
-                boxed = automaton.run(first, "model.")
-                if any(automaton.accepts(automaton.run(start, name)) for name in names for start in (first, boxed)):
+                if matcher.matches(*names, *(f"model.{name}" for name in names)):
                     self.named.add(place)
                     best = max(best, place)
         return default if best == NOTHING else self.rules[best].layout
 
-    def _blaming(self, place: int) -> "_Blaming":
-        return _Blaming(self.rules[place])
-
-
-@dataclass(frozen=True, slots=True)
-class _Blaming:
-    """Says of what goes wrong inside which rule it was."""
-
-    rule: Rule
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Turn what is wrong with a pattern into what is wrong with the file."""
-        if isinstance(error, PatternError):
-            raise ConfigError(self.rule.key, f"the pattern {quoted(self.rule.pattern)} {error}") from None
+    @contextmanager
+    def _blaming(self, place: int) -> Iterator[None]:
+        try:
+            yield
+        except PatternError as error:
+            raise _refusal(self.rules[place], error) from None
 
 
 def _overlay(index: PartIndex, hits: Iterable[tuple[int, Places]]) -> Places:
@@ -238,3 +211,112 @@ def _overlay(index: PartIndex, hits: Iterable[tuple[int, Places]]) -> Places:
         for part in parts:
             places[part] = place
     return tuple(places)
+
+
+INDEXED = re.compile(
+    r"(?P<box>(?:[^*?]*\.)?)(?:layers|h|blocks)\.(?P<index>[0-9]{1,6})(?:\.(?P<tail>.*)|(?P<star>\*))?"
+)
+ONE_EXPERT = re.compile(r"experts\.[0-9]{1,6}(?=\.|$)")
+ENDINGS = (".weight", ".bias", ".weight_scale")
+MOST_EXPRESSIONS = 64
+NAME = 1000
+"""What a name costs, in letters."""
+EXPRESSION = "re:"
+TOWERS = re.compile(r"vis|audio|speech|image")
+INDIFFERENT = re.compile(r"\.\*|\\\.")
+NUMBERED = re.compile(r"[0-9.\[\]\\]")
+"""What an expression may tell one layer's number from another's with, once what is `INDIFFERENT` is taken out."""
+
+
+def sort_rules(rules: Iterable[Rule], effort: Effort | None = None) -> Naming:
+    """The rules ready to be asked.
+
+    Raises:
+        ConfigError: a pattern that is not understood, or more of them than are compared; none is ever passed over.
+    """
+    naming = Naming(tuple(rules), effort or Effort())
+    layouts: dict[WeightLayout | None, int] = {}
+    last: tuple[WeightLayout | None, int] | None = None
+    if naming.rules:
+        try:
+            naming.effort.spend(NAME * len(naming.rules))
+        except PatternError as error:
+            raise _refusal(naming.rules[0], error) from None
+    for place, rule in enumerate(naming.rules):
+        if last is None or rule.layout is not last[0]:
+            last = rule.layout, layouts.setdefault(rule.layout, len(layouts))
+        naming.kinds.append(last[1])
+        if rule.pattern.startswith(EXPRESSION):
+            _add_expression(naming, place, rule)
+        else:
+            _add_name(naming, place, rule)
+    return naming
+
+
+def _add_expression(naming: Naming, place: int, rule: Rule) -> None:
+    text = rule.pattern.removeprefix(EXPRESSION)
+    before = [naming.rules[pattern.place].pattern for pattern in naming.patterns]
+    if sum(text.startswith(EXPRESSION) for text in before) >= MOST_EXPRESSIONS:
+        raise ConfigError(rule.key, f"has more than {MOST_EXPRESSIONS} expressions.")
+    try:
+        matcher = expression(text, naming.effort)
+    except PatternError as error:
+        raise _refusal(rule, error) from None
+    naming.patterns.append(Pattern(place, matcher, bool(NUMBERED.search(INDIFFERENT.sub("", text)))))
+
+
+def _add_name(naming: Naming, place: int, rule: Rule) -> None:
+    pattern = _bare(rule.pattern)
+    has_wildcard = "*" in pattern or "?" in pattern
+    indexed = INDEXED.fullmatch(pattern)
+    if indexed is None:
+        if has_wildcard:
+            by_number = "?" in pattern or any(letter.isdigit() for letter in pattern)
+            naming.patterns.append(Pattern(place, _glob(naming, place, rule, pattern), by_number))
+            return
+        _put(naming.plain, pattern, place)
+        naming.last_steps[pattern.rpartition(".")[2]] = place
+        return
+    box, index, tail, star = indexed.groups()
+    tail = tail or ""
+    if has_wildcard and not star:
+        _glob(naming, place, rule, tail)
+    if f".{box}".endswith(".mtp."):
+        _put(naming.mtp, tail, place)
+    elif TOWERS.search(box):
+        return
+    elif star:
+        naming.by_start[index] = place
+    else:
+        _put(naming.by_layer.setdefault(int(index), {}), tail, place)
+
+
+def _put(names: dict[str, int], name: str, place: int) -> None:
+    """Set it last, so that what stands in a dictionary stays in the order of the rules."""
+    names.pop(name, None)
+    names[name] = place
+
+
+def _glob(naming: Naming, place: int, rule: Rule, text: str) -> Matcher:
+    if text not in naming.globs:
+        if len(naming.globs) >= limits.GLOBS:
+            raise ConfigError(rule.key, f"has more than {limits.GLOBS} different patterns with wildcards.")
+        try:
+            naming.globs[text] = place, glob(text, naming.effort)
+        except PatternError as error:
+            raise _refusal(rule, error) from None
+    return naming.globs[text][1]
+
+
+def _refusal(rule: Rule, error: PatternError) -> ConfigError:
+    return ConfigError(rule.key, f"the pattern {quoted(rule.pattern)} {error}")
+
+
+def _bare(pattern: str) -> str:
+    """The name of a module: without the tensor's own name, and the first expert standing for all."""
+    if pattern.endswith(ENDINGS):
+        for ending in ENDINGS:
+            pattern = pattern.removesuffix(ending)
+    if "switch_mlp" in pattern:  # MLX's word
+        pattern = pattern.replace("switch_mlp", "experts")
+    return ONE_EXPERT.sub("experts.0", pattern) if "experts." in pattern else pattern

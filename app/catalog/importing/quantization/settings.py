@@ -6,8 +6,7 @@ from typing import Any
 
 from app.calc.dtypes import Dtype, WeightLayout
 from app.catalog.importing import limits
-from app.catalog.importing.errors import quoted
-from app.catalog.importing.keys import Keys
+from app.catalog.importing.keys import Keys, quoted
 from app.catalog.importing.quantization.layouts import integer
 from app.catalog.importing.quantization.naming import Rule
 

@@ -1,21 +1,78 @@
 """Rules of a dialect applied to a model: one layout for each weight group, and the layers where one does not hold."""
 
+import re
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.calc.architecture import LayerGroup, MultiTokenPrediction
 from app.calc.dtypes import Dtype, WeightLayout
 from app.calc.layers.parts import WeightGroup
 from app.calc.weight_plan import LAYER_MATRICES, NATIVE, WeightPlan
-from app.catalog.importing.provenance import Ledger
-from app.catalog.importing.quantization.automaton import Effort
-from app.catalog.importing.quantization.missing import EMBEDDING_NAMES, HEAD_NAMES, tell_missed
-from app.catalog.importing.quantization.naming import Layouts, Naming, Rule
-from app.catalog.importing.quantization.part_names import Part
-from app.catalog.importing.quantization.parts import parts_of
-from app.catalog.importing.quantization.sorting import sort_rules
+from app.catalog.importing.keys import ConfigError, Ledger, quoted
+from app.catalog.importing.quantization.naming import Layouts, Naming, Rule, sort_rules
+from app.catalog.importing.quantization.parts import Part, parts_of
+from app.catalog.importing.quantization.patterns import Effort, PartIndex
 from app.catalog.importing.recipe import Body
+
+HEAD_NAMES = ("lm_head", "output", "head", "embed_out", "output_layer", "ff_out")
+EMBEDDING_NAMES = ("embed_tokens", "embeddings", "wte", "word_embeddings", "embed_in", "tok_embeddings", "embed")
+_OTHER_MODELS = r"vis|audio|speech|image|projector|mm_|merger|mtp|nextn"
+OTHER_MODELS = re.compile(_OTHER_MODELS)
+"""In names of what stands beside a language model."""
+NO_MATRICES = re.compile(
+    rf"{_OTHER_MODELS}|norm|ln_|conv|bias|embed|rotary|head|sinks|A_log|dt_|scale|e_score|shared_expert_gate|wpe|eh_proj"
+)
+"""In names that real lists carry though they are no matrices that a plan counts."""
+SHOWN = 3
+
+
+def tell_missed(
+    assigned: Naming, ignored: Naming, layers: Sequence[tuple[Part, ...]], body: Body, ledger: Ledger
+) -> None:
+    """Notices of the entries that name nothing, once all layers have been asked about.
+
+    Raises:
+        ConfigError: an entry that must name something does not.
+    """
+    for naming, what in ((assigned, "A format is given to"), (ignored, "The list of what is not quantized names")):
+        if not naming.rules:
+            continue
+        indexes = dict(enumerate(naming.index(parts) for parts in layers))
+        for group in body.mtp.layers if body.mtp else ():
+            indexes[len(indexes)] = naming.index(parts_of(replace(group, count=1), body.frame.hidden_size))
+        rules = [naming.rules[place] for place in missed(naming, indexes, (*HEAD_NAMES, *EMBEDDING_NAMES))]
+        for rule in rules:
+            if rule.must_name and not OTHER_MODELS.search(rule.pattern):
+                raise ConfigError(rule.key, f"{quoted(rule.pattern)} names nothing that is known here.")
+        found = [rule for rule in rules if not NO_MATRICES.search(rule.pattern)]
+        if found:
+            shown = ", ".join(quoted(rule.pattern) for rule in found[:SHOWN])
+            more = f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
+            ledger.notice(f"{what} what this model has not: {shown}{more}.")
+
+
+def missed(naming: Naming, layers: Mapping[int, PartIndex], outside: Iterable[str]) -> list[int]:
+    """The places of the rules that mean nothing of the model. All layers must have been asked about before.
+
+    Args:
+        naming: the rules.
+        layers: the index of each layer, the predicting ones after the others.
+        outside: the names of matrices that stand outside the layers.
+    """
+    named, beside = naming.named, frozenset(outside)
+    found = [pattern.place for pattern in naming.patterns if pattern.place not in named]
+    found += [
+        place for text, place in naming.plain.items() if place not in named and text.rpartition(".")[2] not in beside
+    ]
+    found += [place for place in naming.mtp.values() if place not in named]
+    for layer, tails in naming.by_layer.items():
+        index = layers.get(layer)
+        found += [place for tail, place in tails.items() if index is None or not naming.fitting(index, tail)]
+    starts = {digits[:end] for digits in map(str, layers) for end in range(1, len(digits) + 1)}
+    found += [place for start, place in naming.by_start.items() if start not in starts]
+    return sorted(found)
+
 
 MIXTURE = "a mixture, averaged over its elements"
 
@@ -57,11 +114,9 @@ class Verdicts:
     ignored: Naming
 
     def layouts(self, layer: int, parts: tuple[Part, ...], defaults: Layouts, mtp: int | None = None) -> Layouts:
-        """The layout of each part of a layer."""
         return self.ignored.layouts(layer, parts, self.assigned.layouts(layer, parts, defaults, mtp), mtp)
 
     def names_whole(self, names: Sequence[str], default: WeightLayout | None) -> WeightLayout | None:
-        """The layout of a matrix that stands outside the layers."""
         return self.ignored.names_whole(names, self.assigned.names_whole(names, default))
 
 
@@ -72,7 +127,6 @@ class _Sums:
     params: dict[WeightLayout | None, int] = field(default_factory=dict)
 
     def add(self, layout: WeightLayout | None, params: int) -> None:
-        """Count more of them."""
         self.params[layout] = self.params.get(layout, 0) + params
 
 

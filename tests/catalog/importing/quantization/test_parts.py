@@ -7,10 +7,8 @@ import pytest
 from app.calc.dtypes import WeightFormat
 from app.calc.layers.parts import WeightGroup
 from app.calc.parameters import layer_weights
-from app.catalog.importing.quantization.naming import Rule
-from app.catalog.importing.quantization.part_names import Part
-from app.catalog.importing.quantization.parts import parts_of
-from app.catalog.importing.quantization.sorting import sort_rules
+from app.catalog.importing.quantization.naming import Rule, sort_rules
+from app.catalog.importing.quantization.parts import Part, parts_of
 from app.catalog.importing.reading import Reading, read_config
 from tests.catalog.importing.published import config, entries
 
