@@ -125,7 +125,7 @@ _CONSTRAINTS = (
 
 def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
     """`schema` without null and references, as far as the text of a query has to do with it."""
-    other = next((one for one in schema.get("anyOf", ()) if one.get("type") != "null"), {})
+    other: Mapping[str, Any] = next((one for one in schema.get("anyOf", ()) if one.get("type") != "null"), {})
     merged = {**other, **schema}
     if "$ref" in merged:
         merged = {**definitions[merged["$ref"].rpartition("/")[2]], **merged}
@@ -230,6 +230,16 @@ def name_of(path: str) -> str | None:
 def unknown_names(names: Iterable[str], besides: Sequence[str] = ()) -> list[str]:
     """Names that are neither fields of a scenario nor among `besides`, in order, once each."""
     return list(dict.fromkeys(name for name in names if name not in BY_NAME and name not in besides))
+
+
+def names_set_aside(items: Iterable[tuple[str, str]]) -> list[str]:
+    """Names with a value that another choice in the query leaves unread, in order; what chooses is none of them.
+
+    A calibration that is set aside by its empty name is set aside on purpose.
+    """
+    values = dict(items)
+    fields = (BY_NAME[name] for name, value in values.items() if name in BY_NAME and value not in ("", CUSTOM))
+    return [f.name for f in fields if not f.path.startswith(_CALIBRATION) and _is_set_aside(f, values)]
 
 
 def _is_set_aside(field: QueryField, values: Mapping[str, str]) -> bool:

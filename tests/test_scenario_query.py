@@ -24,6 +24,7 @@ from app.scenario_query import (
     MAX_VALUE,
     Kind,
     name_of,
+    names_set_aside,
     query_items,
     scenario_document,
     unknown_names,
@@ -308,6 +309,14 @@ def test_custom_fields_beside_a_catalog_id_are_kept_out() -> None:
     chosen = scenario_document([("hw", "custom"), ("hw_mem", "80"), ("count", "1")])
     assert chosen == {"hardware": {"custom": {"memory_gb": 80.0}, "count": 1}}
     assert scenario_document([("hw_mem", "80")]) == {"hardware": {"custom": {"memory_gb": 80.0}}}
+
+
+def test_what_is_kept_out_is_told_by_name() -> None:
+    kept_out = [("hw_usd", "2"), ("hw_mem", ""), ("config", "{}"), ("under", "sglang"), ("draft_config", "{}")]
+    told = names_set_aside([*REFERENCE, ("engine", "vllm"), ("draft", "qwen3-0.6b"), *kept_out, ("a", "1")])
+    assert told == ["hw_usd", "config", "under", "draft_config"]
+    assert not names_set_aside([*REFERENCE, ("cal_name", ""), ("cal_decode", "1.1"), ("cal_decode_n", "3")])
+    assert not names_set_aside([("model", "llama-3.1-8b"), ("hw", "custom"), ("hw_usd", "2")])
 
 
 def test_all_refusals_come_together() -> None:

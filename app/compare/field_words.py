@@ -26,10 +26,12 @@ def label_of(path: str) -> str:
 
 def value_words(path: str, value: Any, answer: Answer, *, binary: bool = False) -> str:
     """A value of the field at `path`, with its unit."""
-    if path in _NAMED:
-        deployment = answer.evaluation.deployment
-        named = {"model.id": deployment.architecture, "hardware.id": deployment.accelerator, "engine.id": answer.engine}
-        return named[path].name
+    if path == "model.id":
+        return answer.evaluation.deployment.architecture.name
+    if path == "hardware.id":
+        return answer.evaluation.deployment.accelerator.name
+    if path == "engine.id":
+        return answer.engine.name
     field = BY_PATH.get(path)
     if value is None:
         return (field.ui.empty if field and _may_be_empty(field) else "") or "not set"
