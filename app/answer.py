@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.calc.accelerator import MemoryBasis
 from app.calc.alternatives import Alternative
 from app.calc.evaluation import Evaluation, evaluate
 from app.calc.notation import quantity
 from app.calc.notice import Notice
 from app.calc.parameters import count_parameters, weight_bytes
+from app.calc.techniques.lengths import Shape
 from app.calc.version import FORMULA_VERSION
 from app.catalog.accelerators import AcceleratorRecord, Confidence, Status
 from app.catalog.catalog import Catalog
@@ -17,6 +19,8 @@ from app.catalog.models import ModelRecord
 from app.resolve import Resolved, resolve
 from app.resolve_engine import engine_records
 from app.scenario import Scenario
+
+WITHOUT_EFFECT = "setting_without_effect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ def answer(scenario: Scenario, catalog: Catalog) -> Answer:
             *_beyond_node(resolved, record),
             *_read(resolved),
             *_untrained(resolved),
+            *_without_effect(resolved),
             *_caveats(model, record),
         ),
         catalog_version=catalog.version,
@@ -109,6 +114,22 @@ def _untrained(resolved: Resolved) -> list[Notice]:
     name = resolved.deployment.architecture.name
     message = f"{name} is told with other attention ({variant.upper()}): sizes and speed follow, but nobody trained it."
     return [Notice("attention_variant", message)]
+
+
+def _without_effect(resolved: Resolved) -> list[Notice]:
+    """Settings that change none of the figures, given the rest of the scenario."""
+    scenario, found = resolved.scenario, []
+    if scenario.workload.answer_shape is not Shape.FIXED and not scenario.techniques.static_batching:
+        found.append(
+            "How the lengths of answers are spread changes no figure here: only static batches wait for the longest."
+        )
+    custom = scenario.hardware.custom
+    if scenario.memory_basis is MemoryBasis.MARKETED and custom is not None and custom.memory_reported_mib is None:
+        found.append(
+            f"Memory as on the box changes nothing: what a driver reports of {custom.name} is not given, so that the "
+            "marketed size is taken either way."
+        )
+    return [Notice(WITHOUT_EFFECT, message) for message in found]
 
 
 def _alternatives(

@@ -58,7 +58,7 @@ def resolve(scenario: Scenario, catalog: Catalog) -> Resolved:
         _collect(refusals, lambda: _divided(model.architecture, chosen, scenario))
     if refusals or model is None or accelerator is None or precision is None:
         raise ScenarioError(refusals)
-    workload, split, techniques = scenario.workload, split_of(scenario), scenario.techniques
+    split, techniques = split_of(scenario), scenario.techniques
     draft, pool = drafter_of(method, model.architecture, draft), None
     if techniques.disaggregation is not None:
         pool = resolve_pool(
@@ -75,23 +75,13 @@ def resolve(scenario: Scenario, catalog: Catalog) -> Resolved:
         accelerator=accelerator,
         precision=precision,
         engine=engine.engine,
-        workload=calc.Workload(
-            workload.prompt_tokens,
-            workload.output_tokens,
-            workload.concurrency,
-            workload.prefix_hit_rate,
-            workload.slo_ttft_s,
-            workload.slo_tpot_s,
-            workload.answer_shape,
-            workload.longest_answer,
-        ),
+        # Tokens that are the same in every prompt are the cache's, and go in with the engine.
+        workload=calc.Workload(**scenario.workload.model_dump(exclude={"shared_prefix_tokens"})),
         memory_basis=scenario.memory_basis,
         split=split,
         replicas=replicas,
         draft=draft,
-        observed=calc.Observed(
-            scenario.observed.kv_tokens, scenario.observed.gpu_blocks, scenario.observed.max_concurrency
-        ),
+        observed=calc.Observed(**scenario.observed.model_dump()),
         calibration=catalog.calibration,
         speculation=resolve_speculation(scenario, method, model.architecture, precision, draft),
         prefill_pool=pool,
@@ -114,10 +104,9 @@ def _own_calibration(scenario: Scenario) -> OwnCalibration | None:
     if asked is None:
         return None
     decode, prefill = (
-        None if side is None else OwnFactor(side.factor, side.points, side.low, side.high)
-        for side in (asked.decode, asked.prefill)
+        None if side is None else OwnFactor(**side.model_dump()) for side in (asked.decode, asked.prefill)
     )
-    return OwnCalibration(asked.name, decode, prefill)
+    return OwnCalibration(name=asked.name, decode=decode, prefill=prefill)
 
 
 def _label(plan: WeightPlan) -> WeightFormat | str:
@@ -177,8 +166,7 @@ def _not_computed(scenario: Scenario) -> Iterator[Refusal]:
 
 def split_of(scenario: Scenario) -> Split:
     """How the scenario splits one replica."""
-    sizes = scenario.parallelism
-    return Split(sizes.tensor, sizes.pipeline, sizes.data, sizes.expert, sizes.decode_context)
+    return Split(**scenario.parallelism.model_dump())
 
 
 def _replicas(scenario: Scenario, split: Split) -> int:

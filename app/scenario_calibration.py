@@ -1,11 +1,11 @@
 """The part of a Scenario that carries a user's own calibration, by value: a link needs nothing that is stored."""
 
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from app.scenario_parts import Part, Real, Text, Whole
+from app.scenario_parts import Part, Real, Text, Ui, Whole
 
 MOST_POINTS = 10**6
 
@@ -13,21 +13,25 @@ MOST_POINTS = 10**6
 class OwnFactor(Part):
     """How many times slower one side ran in a benchmark of the user's own than is expected without it."""
 
-    factor: Real = Field(
+    factor: Annotated[Real, Ui("cal_{}", "Times slower, {}")] = Field(
         description="Times slower: 1.1 makes every expected time of this side a tenth longer, 0.9 shorter, no shorter "
         "than what kernels at the vendor's peak would take.",
         ge=0.05,
         le=20,
     )
-    points: Whole = Field(description="Measurements that it was fitted to.", ge=1, le=MOST_POINTS)
-    low: Real | None = Field(
+    points: Annotated[Whole, Ui("cal_{}_n", "Measurements, {}")] = Field(
+        description="Measurements that it was fitted to.", ge=1, le=MOST_POINTS
+    )
+    low: Annotated[Real | None, Ui("cal_{}_low", "Lower end, {}")] = Field(
         None,
         description="Lower end of the interval that eight measurements of ten lie in, as a multiple of what is then "
         "expected. With `high`, or neither: no interval is claimed.",
         gt=0,
         le=1,
     )
-    high: Real | None = Field(None, description="Its upper end.", ge=1, le=100)
+    high: Annotated[Real | None, Ui("cal_{}_high", "Upper end, {}")] = Field(
+        None, description="Its upper end.", ge=1, le=100
+    )
 
     @model_validator(mode="after")
     def _both_ends(self) -> Self:
@@ -45,7 +49,9 @@ class OwnCalibration(Part):
     """A calibration that was fitted to a benchmark of the user's own; a side that is left out stays as it was fitted to
     published measurements."""
 
-    name: Text = Field(description="How it is called on the page.")
+    name: Annotated[Text, Ui("cal_name", "Calibrated by", empty="published measurements")] = Field(
+        description="How it is called on the page."
+    )
     decode: OwnFactor | None = Field(None, description="Of the steps that give tokens.")
     prefill: OwnFactor | None = Field(None, description="Of prompts, the host's part of a request with them.")
 

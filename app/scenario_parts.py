@@ -1,7 +1,8 @@
-"""What the parts of a Scenario are made of: texts, numbers, and a closed and frozen form."""
+"""What the parts of a Scenario are made of: texts, numbers, a closed and frozen form, and how an input is shown."""
 
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
 
@@ -20,6 +21,29 @@ Text = Annotated[
 Identifier = Annotated[str, Field(min_length=1, max_length=MAX_TEXT, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 Whole = Annotated[int, Strict()]
 Real = Annotated[float, Strict()]
+
+
+@dataclass(frozen=True, slots=True)
+class Ui:
+    """How one input is called and shown: all that its pydantic field does not say already.
+
+    The kind, the bounds and the default are those of the field. In `name` and `label`, `{}` stands for the key above:
+    `decode` of `calibration.decode.factor`, or the dtype of a rate. Inputs of one `group` fold away together. `empty`
+    says what an empty input means; `choices` are pairs of a text of the query and its words.
+    """
+
+    name: str
+    label: str
+    unit: str = ""
+    hint: str = ""
+    group: str = ""
+    empty: str = ""
+    slider: tuple[Literal["log", "linear"], float, float] | None = None
+    choices: tuple[tuple[str, str], ...] = ()
+    phrase: str = ""
+    """The value in the name of a plan that differs in it: `TP {}`; without one it is the label and the value."""
+    empty_is_null: bool | None = None
+    """None: as the default says, see `app.scenario_query`."""
 
 
 def plain_json(given: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -45,13 +69,28 @@ class Part(BaseModel):
 class CustomAccelerator(Part):
     """An accelerator that the catalog does not have. Rates are dense; the link is one-way; GB is 10^9 bytes."""
 
-    name: Text = Field("Custom accelerator", description="How it is called on the page.")
-    memory_gb: Real = Field(description="Memory as marketed, GB.", ge=0.001, le=1e6)
-    memory_reported_mib: Whole | None = Field(None, description="Memory as the driver reports it, MiB.", ge=1, le=10**9)
-    bandwidth_gb_per_s: Real = Field(description="Memory bandwidth, GB/s.", ge=0.001, le=1e9)
-    dense_tflops: dict[Dtype, Annotated[float, Strict(), Field(ge=1e-6, le=1e9)]] = Field(
-        description="Dense matrix rate by element type, TFLOP/s (10^12).", min_length=1
+    name: Annotated[Text, Ui("hw_name", "Name of your accelerator")] = Field(
+        "Custom accelerator", description="How it is called on the page."
     )
-    tdp_w: Real | None = Field(None, description="Rated power, W.", ge=0.001, le=1e6)
-    usd_per_hour: Real | None = Field(None, description="Price of an hour, US dollars.", ge=0, le=1e6)
-    link_one_way_gb_per_s: Real | None = Field(None, description="Link in one direction, GB/s.", ge=0.001, le=1e9)
+    memory_gb: Annotated[Real, Ui("hw_mem", "Memory", "GB")] = Field(
+        description="Memory as marketed, GB.", ge=0.001, le=1e6
+    )
+    memory_reported_mib: Annotated[Whole | None, Ui("hw_mib", "Reported memory", "MiB", group="rates")] = Field(
+        None, description="Memory as the driver reports it, MiB.", ge=1, le=10**9
+    )
+    bandwidth_gb_per_s: Annotated[Real, Ui("hw_bw", "Bandwidth", "GB/s")] = Field(
+        description="Memory bandwidth, GB/s.", ge=0.001, le=1e9
+    )
+    dense_tflops: Annotated[
+        dict[Dtype, Annotated[float, Strict(), Field(ge=1e-6, le=1e9)]],
+        Ui("hw_{}", "Dense {}", "TFLOP/s", group="rates"),
+    ] = Field(description="Dense matrix rate by element type, TFLOP/s (10^12).", min_length=1)
+    tdp_w: Annotated[Real | None, Ui("hw_tdp", "Power", "W")] = Field(
+        None, description="Rated power, W.", ge=0.001, le=1e6
+    )
+    usd_per_hour: Annotated[Real | None, Ui("hw_usd", "Price an hour", "$")] = Field(
+        None, description="Price of an hour, US dollars.", ge=0, le=1e6
+    )
+    link_one_way_gb_per_s: Annotated[Real | None, Ui("hw_link", "Link, one way", "GB/s", group="rates")] = Field(
+        None, description="Link in one direction, GB/s.", ge=0.001, le=1e9
+    )

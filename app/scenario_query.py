@@ -1,18 +1,20 @@
 """The short flat names of a page's query string, and the way between them and a Scenario.
 
-One table says it all: name, path in the scenario, and how the text is read. Forms, addresses and API queries use it.
+The fields of the Scenario declare the names (`Ui`); how a text is read follows from the type of the field. Forms,
+addresses and API queries use them.
 """
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, get_args
 
 from app.calc.dtypes import Dtype
 from app.refusal import Refusal, ScenarioError
 from app.scenario import Scenario
+from app.scenario_parts import Part, Ui
 from app.strict_json import StrictJsonError, loads
 
 CUSTOM = "custom"
@@ -20,6 +22,8 @@ MAX_VALUE = 400
 MAX_CONFIG = 20_000
 _FLAGS: Mapping[str, bool] = {"1": True, "0": False, "true": True, "false": False}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
+SIZE_PATTERN = r"^\s*[+-]?[0-9.]+([eE][+-]?[0-9]{1,3})?\s*([kmgtKMGT]i?)?[bB]?\s*$"
+"""Bytes with their unit, for the documentation; `_read_bytes` is the judge."""
 _SIZE = re.compile(r"(.*?)\s*([kmgt]i?)?b?", re.IGNORECASE)
 _STEPS = ("", "k", "m", "g", "t")
 _REAL = re.compile(r"[+-]?([0-9]{1,60}(\.[0-9]{0,60})?|\.[0-9]{1,60})([eE][+-]?[0-9]{1,3})?")
@@ -38,101 +42,102 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class QueryField:
-    """One name of the query. An empty value means null where `empty_is_null`, else the field's default."""
+    """One name of the query: a leaf of the Scenario. An empty value means null where `empty_is_null`, else the field's
+    default.
+
+    `schema` is the JSON schema of its value: type, bounds, values, default.
+    """
 
     name: str
     path: str
     kind: Kind
-    empty_is_null: bool = False
+    empty_is_null: bool
+    label: str
+    unit: str
+    description: str
+    ui: Ui
+    schema: Mapping[str, Any]
+
+    @property
+    def usual(self) -> str:
+        """The text of the query that says the same as an empty one; empty where that is null, or refused."""
+        default = self.schema.get("default")
+        return "" if self.empty_is_null or default is None else written(default)
+
+    @property
+    def choices(self) -> tuple[tuple[str, str], ...]:
+        """Texts of the query with their words, where only some are allowed; first what an empty one means."""
+        named = self.ui.choices or tuple((value, value) for value in self.schema.get("enum", ()))
+        return ((("", self.ui.empty),) if named and self.ui.empty else ()) + named
+
+    def with_unit(self, number: str) -> str:
+        """A number of this field, with its unit where it has one."""
+        return f"${number}" if self.unit == "$" else f"{number} {self.unit}".rstrip()
+
+    @property
+    def range_words(self) -> str:
+        """The bounds of a share, such as "0 to 1"; empty for what is none."""
+        low, high = self.schema.get("minimum"), self.schema.get("maximum")
+        return f"{low:g} to {high:g}" if self.kind is Kind.REAL and low is not None and high == 1 else ""
 
 
-FIELDS: tuple[QueryField, ...] = (
-    QueryField("v", "schema_version", Kind.WHOLE),
-    QueryField("model", "model.id", Kind.TEXT),
-    QueryField("model_name", "model.name", Kind.TEXT),
-    QueryField("config", "model.config", Kind.JSON),
-    QueryField("quant", "model.quantization", Kind.JSON),
-    QueryField("read_as", "model.read_as", Kind.TEXT),
-    QueryField("arch", "model.architecture", Kind.JSON),
-    QueryField("mtp", "model.mtp", Kind.FLAG),
-    QueryField("hw", "hardware.id", Kind.TEXT),
-    QueryField("hw_name", "hardware.custom.name", Kind.TEXT),
-    QueryField("hw_mem", "hardware.custom.memory_gb", Kind.REAL),
-    QueryField("hw_mib", "hardware.custom.memory_reported_mib", Kind.WHOLE),
-    QueryField("hw_bw", "hardware.custom.bandwidth_gb_per_s", Kind.REAL),
-    *(QueryField(f"hw_{dtype}", f"hardware.custom.dense_tflops.{dtype}", Kind.REAL) for dtype in Dtype),
-    QueryField("hw_tdp", "hardware.custom.tdp_w", Kind.REAL),
-    QueryField("hw_usd", "hardware.custom.usd_per_hour", Kind.REAL),
-    QueryField("hw_link", "hardware.custom.link_one_way_gb_per_s", Kind.REAL),
-    QueryField("count", "hardware.count", Kind.WHOLE, empty_is_null=True),
-    QueryField("w", "precision.weights", Kind.TEXT, empty_is_null=True),
-    QueryField("kv", "precision.kv_cache", Kind.TEXT),
-    QueryField("compute", "precision.compute", Kind.TEXT, empty_is_null=True),
-    QueryField("tp", "parallelism.tensor", Kind.WHOLE),
-    QueryField("pp", "parallelism.pipeline", Kind.WHOLE),
-    QueryField("ep", "parallelism.expert", Kind.WHOLE),
-    QueryField("dp", "parallelism.data", Kind.WHOLE),
-    QueryField("dcp", "parallelism.decode_context", Kind.WHOLE),
-    QueryField("engine", "engine.id", Kind.TEXT),
-    QueryField("under", "engine.underneath", Kind.TEXT, empty_is_null=True),
-    QueryField("engine_version", "engine.version", Kind.TEXT, empty_is_null=True),
-    QueryField("util", "engine.memory_utilization", Kind.REAL, empty_is_null=True),
-    QueryField("max_len", "engine.max_model_len", Kind.WHOLE, empty_is_null=True),
-    QueryField("max_seqs", "engine.max_num_seqs", Kind.WHOLE, empty_is_null=True),
-    QueryField("max_batched", "engine.max_batched_tokens", Kind.WHOLE, empty_is_null=True),
-    QueryField("block", "engine.block_size", Kind.WHOLE, empty_is_null=True),
-    QueryField("prefix", "engine.prefix_caching", Kind.FLAG, empty_is_null=True),
-    QueryField("eager", "engine.enforce_eager", Kind.FLAG),
-    QueryField("seen", "engine.total_memory_bytes", Kind.BYTES, empty_is_null=True),
-    QueryField("loaded", "engine.weights_bytes", Kind.BYTES, empty_is_null=True),
-    QueryField("activation", "engine.activation_bytes", Kind.BYTES, empty_is_null=True),
-    QueryField("non_framework", "engine.non_framework_bytes", Kind.BYTES, empty_is_null=True),
-    QueryField("graphs", "engine.graph_bytes", Kind.BYTES, empty_is_null=True),
-    QueryField("pool", "engine.kv_pool_bytes", Kind.BYTES, empty_is_null=True),
-    QueryField("prompt", "workload.prompt_tokens", Kind.WHOLE),
-    QueryField("out", "workload.output_tokens", Kind.WHOLE),
-    QueryField("batch", "workload.concurrency", Kind.WHOLE, empty_is_null=True),
-    QueryField("spread", "workload.answer_shape", Kind.TEXT),
-    QueryField("longest", "workload.longest_answer", Kind.WHOLE, empty_is_null=True),
-    QueryField("hit", "workload.prefix_hit_rate", Kind.REAL),
-    QueryField("shared", "workload.shared_prefix_tokens", Kind.WHOLE),
-    QueryField("ttft", "workload.slo_ttft_s", Kind.REAL, empty_is_null=True),
-    QueryField("tpot", "workload.slo_tpot_s", Kind.REAL, empty_is_null=True),
-    QueryField("draft_tokens", "techniques.speculative.draft_tokens", Kind.WHOLE),
-    QueryField("draft", "techniques.speculative.draft.id", Kind.TEXT),
-    QueryField("draft_config", "techniques.speculative.draft.config", Kind.JSON),
-    QueryField("method", "techniques.speculative.method", Kind.TEXT),
-    QueryField("accept", "techniques.speculative.acceptance_rate", Kind.REAL),
-    QueryField("accept_len", "techniques.speculative.acceptance_length", Kind.REAL),
-    QueryField("pd_hw", "techniques.disaggregation.hardware.id", Kind.TEXT),
-    QueryField("pd_custom", "techniques.disaggregation.hardware.custom", Kind.JSON),
-    QueryField("pd_tp", "techniques.disaggregation.tensor", Kind.WHOLE),
-    QueryField("pd_pp", "techniques.disaggregation.pipeline", Kind.WHOLE),
-    QueryField("pd_dp", "techniques.disaggregation.data", Kind.WHOLE),
-    QueryField("pd_ep", "techniques.disaggregation.expert", Kind.WHOLE),
-    QueryField("pd_x", "techniques.disaggregation.instances", Kind.WHOLE),
-    QueryField("pd_link", "techniques.disaggregation.link", Kind.TEXT),
-    QueryField("pd_rate", "techniques.disaggregation.link_gb_per_s", Kind.REAL),
-    QueryField("pd_overlap", "techniques.disaggregation.overlap", Kind.FLAG),
-    QueryField("chunked", "techniques.chunked_prefill", Kind.FLAG),
-    QueryField("static", "techniques.static_batching", Kind.FLAG),
-    QueryField("reserved", "techniques.reserved_tokens", Kind.WHOLE, empty_is_null=True),
-    QueryField("attention", "techniques.attention", Kind.TEXT, empty_is_null=True),
-    QueryField("log_tokens", "observed.kv_tokens", Kind.WHOLE, empty_is_null=True),
-    QueryField("log_blocks", "observed.gpu_blocks", Kind.WHOLE, empty_is_null=True),
-    QueryField("log_concurrency", "observed.max_concurrency", Kind.REAL, empty_is_null=True),
-    QueryField("basis", "memory_basis", Kind.TEXT),
-    QueryField("cal_name", "calibration.name", Kind.TEXT),
-    QueryField("cal_decode", "calibration.decode.factor", Kind.REAL),
-    QueryField("cal_decode_low", "calibration.decode.low", Kind.REAL),
-    QueryField("cal_decode_high", "calibration.decode.high", Kind.REAL),
-    QueryField("cal_decode_n", "calibration.decode.points", Kind.WHOLE),
-    QueryField("cal_prefill", "calibration.prefill.factor", Kind.REAL),
-    QueryField("cal_prefill_low", "calibration.prefill.low", Kind.REAL),
-    QueryField("cal_prefill_high", "calibration.prefill.high", Kind.REAL),
-    QueryField("cal_prefill_n", "calibration.prefill.points", Kind.WHOLE),
+_KINDS = {"integer": Kind.WHOLE, "number": Kind.REAL, "boolean": Kind.FLAG, "object": Kind.JSON, "string": Kind.TEXT}
+# Rates that most cards publish; the others fold away.
+_USUAL_RATES = (Dtype.BF16, Dtype.FP8)
+
+
+def _leaves(part: type[Part], definitions: Mapping[str, Any], above: str, always: bool) -> Iterator[QueryField]:
+    """The fields of a part that stands at the path `above`, in their order; `always`: in every scenario, of itself."""
+    properties = (definitions.get(part.__name__) or definitions)["properties"]
+    for key, info in part.model_fields.items():
+        path, schema = f"{above}.{key}".removeprefix("."), _plain(properties[key], definitions)
+        ui = next((datum for datum in info.metadata if isinstance(datum, Ui)), None)
+        if ui is None:
+            below = next(one for one in (info.annotation, *get_args(info.annotation)) if _is_part(one))
+            yield from _leaves(below, definitions, path, always and info.default_factory is not None)
+        elif "{}" in ui.name and schema["type"] == "object":
+            for dtype in Dtype:
+                unit = ui.unit.replace("FLOP", "OP") if dtype.value.startswith("int") else ui.unit
+                rate = replace(ui, unit=unit, group="" if dtype in _USUAL_RATES else ui.group)
+                yield _leaf(
+                    f"{path}.{dtype}", dtype, rate, schema["additionalProperties"], info.description, null=False
+                )
+        else:
+            null = (always and info.default is None) if ui.empty_is_null is None else ui.empty_is_null
+            yield _leaf(path, above.rpartition(".")[2], ui, schema, info.description, null=null)
+
+
+def _leaf(path: str, above: str, ui: Ui, schema: Mapping[str, Any], told: str | None, *, null: bool) -> QueryField:
+    kind = Kind.BYTES if ui.unit == "B" else _KINDS[schema["type"]]
+    label = ui.label.format(above)
+    return QueryField(ui.name.format(above), path, kind, null, label, ui.unit, told or f"{label}.", ui, schema)
+
+
+def _is_part(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Part)
+
+
+_CONSTRAINTS = (
+    *("type", "enum", "default", "minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "pattern"),
+    *("examples", "additionalProperties"),
 )
-BY_NAME: Mapping[str, QueryField] = {field.name: field for field in FIELDS}
+
+
+def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """`schema` without null and references, as far as the text of a query has to do with it."""
+    other: Mapping[str, Any] = next((one for one in schema.get("anyOf", ()) if one.get("type") != "null"), {})
+    merged = {**other, **schema}
+    if "$ref" in merged:
+        merged = {**definitions[merged["$ref"].rpartition("/")[2]], **merged}
+    found = {key: merged[key] for key in _CONSTRAINTS if key in merged}
+    return {key: value for key, value in found.items() if key != "default" or value is not None}
+
+
+def _fields() -> tuple[QueryField, ...]:
+    document = Scenario.model_json_schema()
+    return tuple(_leaves(Scenario, {**document["$defs"], Scenario.__name__: document}, "", always=True))
+
+
 _LLM_D = "llm-d"
 _DRAFT, _DRAFT_CONFIG = "techniques.speculative.draft.id", "techniques.speculative.draft.config"
 _CALIBRATION = "calibration."
@@ -149,7 +154,6 @@ _NAME_OF_PART = {
     "calibration.decode": "cal_decode",
     "calibration.prefill": "cal_prefill",
 }
-_NAME_BY_PATH = {field.path: field.name for field in FIELDS} | _NAME_OF_PART
 
 
 def scenario_document(items: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -210,7 +214,7 @@ def query_items(scenario: Scenario) -> list[tuple[str, str]]:
             if field.empty_is_null:
                 items.append((field.name, ""))
             continue
-        items.append((field.name, _write(value)))
+        items.append((field.name, written(value)))
     return items
 
 
@@ -226,6 +230,16 @@ def name_of(path: str) -> str | None:
 def unknown_names(names: Iterable[str], besides: Sequence[str] = ()) -> list[str]:
     """Names that are neither fields of a scenario nor among `besides`, in order, once each."""
     return list(dict.fromkeys(name for name in names if name not in BY_NAME and name not in besides))
+
+
+def names_set_aside(items: Iterable[tuple[str, str]]) -> list[str]:
+    """Names with a value that another choice in the query leaves unread, in order; what chooses is none of them.
+
+    A calibration that is set aside by its empty name is set aside on purpose.
+    """
+    values = dict(items)
+    fields = (BY_NAME[name] for name, value in values.items() if name in BY_NAME and value not in ("", CUSTOM))
+    return [f.name for f in fields if not f.path.startswith(_CALIBRATION) and _is_set_aside(f, values)]
 
 
 def _is_set_aside(field: QueryField, values: Mapping[str, str]) -> bool:
@@ -285,7 +299,8 @@ def _read_json(text: str) -> Any:
         raise ValueError(f"is no JSON that is read here: {error}") from error
 
 
-def _write(value: Any) -> str:
+def written(value: Any) -> str:
+    """A value of the scenario's document as the text of a query."""
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, dict):
@@ -301,7 +316,7 @@ def written_bytes(size: float) -> str:
         number = f"{size / scale:.6g}"
         if size >= scale / 100 and "e" not in number and float(number) * scale == size:
             return f"{number} {unit}"
-    return _write(size)
+    return written(size)
 
 
 def _put(document: dict[str, Any], path: str, value: Any) -> None:
@@ -316,3 +331,10 @@ def _get(document: Mapping[str, Any], path: str) -> Any:
     for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     return value
+
+
+FIELDS = _fields()
+"""Every name of the query, in the order in which an address is written."""
+BY_NAME: Mapping[str, QueryField] = {field.name: field for field in FIELDS}
+BY_PATH: Mapping[str, QueryField] = {field.path: field for field in FIELDS}
+_NAME_BY_PATH = {field.path: field.name for field in FIELDS} | _NAME_OF_PART

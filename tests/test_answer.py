@@ -4,14 +4,16 @@ from typing import Any
 
 import pytest
 
-from app.answer import answer
+from app.answer import Answer, answer
 from app.calc.evaluation import evaluate
 from app.calc.levers import Lever
 from app.calc.version import FORMULA_VERSION
 from app.catalog.accelerators import Confidence, Status
+from app.document import document
 from app.refusal import ScenarioError
 from app.resolve import resolve
 from app.scenario import Scenario
+from app.web.query import answer_from
 from tests.factories import answer_to, custom_card, scenario, scenario_document, shipped_catalog
 
 CATALOG = shipped_catalog()
@@ -169,3 +171,28 @@ def test_the_working_of_one_gpu_of_several_has_a_symbol_of_its_own() -> None:
         assert by_id["memory.gpu_bytes_per_sequence"].formula == one
         assert by_id["memory.max_concurrency"].formula == f"min({fitting}, most)"
         assert "KV_sequence" in by_id["memory.kv_bytes_per_token"].formula
+
+
+def test_a_setting_without_effect_is_said_and_changes_nothing() -> None:
+    def codes(found: Answer) -> list[str]:
+        return [notice.message for notice in found.notices if notice.code == "setting_without_effect"]
+
+    plain, spread = answer_to(), answer_to(workload={"answer_shape": "exponential"})
+    assert codes(plain) == []
+    (told,) = codes(spread)
+    assert "static batches" in told
+    assert document(spread)["serving"] == document(plain)["serving"]
+    assert codes(answer_to(workload={"answer_shape": "exponential"}, techniques={"static_batching": True})) == []
+    hardware = {"id": None, "custom": custom_card()}
+    (told,) = codes(answer_to(hardware=hardware, memory_basis="marketed"))
+    assert "marketed size" in told
+    reported = {"id": None, "custom": custom_card(memory_reported_mib=80_000)}
+    assert codes(answer_to(hardware=reported, memory_basis="marketed")) == []
+
+
+def test_what_a_query_says_in_vain_is_said() -> None:
+    items = [("model", "llama-3.1-8b"), ("hw", "h100-sxm-80gb")]
+    plain, priced = (answer_from([*items, *more], shipped_catalog()) for more in ([], [("hw_usd", "2")]))
+    (told,) = [n.message for n in priced.notices if n.code == "setting_without_effect"]
+    assert "Price an hour (hw_usd)" in told
+    assert document(priced) == document(plain) | {"warnings": document(priced)["warnings"]}

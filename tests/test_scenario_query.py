@@ -1,5 +1,7 @@
 """The flat names of a query: there and back, and what an empty value means."""
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
+from app import scenario_query
+from app.answer import answer
 from app.calc.dtypes import Dtype
+from app.document import document as document_of
 from app.refusal import ScenarioError
 from app.resolve import resolve
 from app.scenario import Scenario
@@ -19,6 +24,7 @@ from app.scenario_query import (
     MAX_VALUE,
     Kind,
     name_of,
+    names_set_aside,
     query_items,
     scenario_document,
     unknown_names,
@@ -30,28 +36,6 @@ from tests.calc.techniques.combined import combined_documents
 from tests.factories import custom_card, scenario, shipped_catalog
 
 REFERENCE = [("model", "llama-3.1-8b"), ("hw", "h100-sxm-80gb")]
-NULL_OF_THE_ENGINE = {
-    "under": "underneath",
-    "engine_version": "version",
-    "util": "memory_utilization",
-    "max_len": "max_model_len",
-    "max_seqs": "max_num_seqs",
-    "max_batched": "max_batched_tokens",
-    "block": "block_size",
-    "prefix": "prefix_caching",
-    "seen": "total_memory_bytes",
-    "loaded": "weights_bytes",
-    "activation": "activation_bytes",
-    "non_framework": "non_framework_bytes",
-    "graphs": "graph_bytes",
-    "pool": "kv_pool_bytes",
-}
-OBSERVED = {"log_tokens": "kv_tokens", "log_blocks": "gpu_blocks", "log_concurrency": "max_concurrency"}
-NULL_OF_THE_WORKLOAD = ("concurrency", "longest_answer", "slo_ttft_s", "slo_tpot_s")
-NULLABLE = {"count", "w", "compute", "batch", "longest", "ttft", "tpot", "reserved", "attention"} | {
-    *NULL_OF_THE_ENGINE,
-    *OBSERVED,
-}
 
 
 def leaves_of(part: type[BaseModel]) -> dict[str, Any]:
@@ -162,22 +146,65 @@ def test_every_leaf_of_a_scenario_has_one_name() -> None:
     assert all(name_of(field.path) == field.name for field in FIELDS)
 
 
-def test_empty_means_null_only_where_the_table_says() -> None:
-    assert {field.name for field in FIELDS if field.empty_is_null} == NULLABLE
+def test_an_empty_value_means_null_or_the_default() -> None:
+    """What a normal scenario has as null is null; what is left out of a part that it lacks makes no part."""
     document = scenario_document(
         [*REFERENCE, *((field.name, "") for field in FIELDS if field.name not in ("model", "hw"))]
     )
-    assert document == {
-        "model": {"id": "llama-3.1-8b"},
-        "hardware": {"id": "h100-sxm-80gb", "count": None},
-        "precision": {"weights": None, "compute": None},
-        "engine": dict.fromkeys(NULL_OF_THE_ENGINE.values()),
-        "observed": dict.fromkeys(OBSERVED.values()),
-        "workload": dict.fromkeys(NULL_OF_THE_WORKLOAD),
-        "techniques": dict.fromkeys(("reserved_tokens", "attention")),
-    }
-    assert Scenario.model_validate(document).workload.concurrency is None
-    assert Scenario.model_validate(document).workload.prompt_tokens == 1000
+    given = Scenario.model_validate(document)
+    assert given == scenario(workload={"concurrency": None})  # nobody else has a default other than null
+    assert document["workload"] == dict.fromkeys(("concurrency", "longest_answer", "slo_ttft_s", "slo_tpot_s"))
+    assert document["precision"] == {"weights": None, "compute": None}
+    assert document["techniques"] == {"reserved_tokens": None, "attention": None}
+    assert document["hardware"] == {"id": "h100-sxm-80gb", "count": None}
+    assert document["observed"] == dict.fromkeys(("kv_tokens", "gpu_blocks", "max_concurrency"))
+    assert len(document["engine"]) == 14
+    assert "calibration" not in document
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "kind", "empty_is_null"),
+    [
+        ("prompt", "workload.prompt_tokens", Kind.WHOLE, False),
+        ("batch", "workload.concurrency", Kind.WHOLE, True),
+        ("count", "hardware.count", Kind.WHOLE, True),
+        ("hw", "hardware.id", Kind.TEXT, False),
+        ("hw_int8", "hardware.custom.dense_tflops.int8", Kind.REAL, False),
+        ("hw_usd", "hardware.custom.usd_per_hour", Kind.REAL, False),
+        ("config", "model.config", Kind.JSON, False),
+        ("pd_custom", "techniques.disaggregation.hardware.custom", Kind.JSON, False),
+        ("prefix", "engine.prefix_caching", Kind.FLAG, True),
+        ("eager", "engine.enforce_eager", Kind.FLAG, False),
+        ("seen", "engine.total_memory_bytes", Kind.BYTES, True),
+        ("attention", "techniques.attention", Kind.TEXT, True),
+        ("accept", "techniques.speculative.acceptance_rate", Kind.REAL, False),
+        ("cal_prefill_high", "calibration.prefill.high", Kind.REAL, False),
+        ("basis", "memory_basis", Kind.TEXT, False),
+    ],
+)
+def test_names_of_saved_links_stay(name: str, path: str, kind: Kind, empty_is_null: bool) -> None:
+    field = BY_NAME[name]
+    assert (field.path, field.kind, field.empty_is_null) == (path, kind, empty_is_null)
+
+
+def test_every_field_is_named_once() -> None:
+    assert len(FIELDS) == 91
+    assert len(BY_NAME) == len(FIELDS)
+    for field in FIELDS:
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", field.name)
+        assert field.label
+
+
+def test_other_labels_change_no_name_and_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = scenario(hardware={"custom": custom_card()}, workload={"concurrency": None})
+    before, figures = query_items(asked), document_of(answer(asked, shipped_catalog()))
+    other = {f.name: replace(f, label="X", ui=replace(f.ui, label="X", hint="Y", empty="Z", group="")) for f in FIELDS}
+    monkeypatch.setattr(scenario_query, "FIELDS", tuple(other.values()))
+    monkeypatch.setattr(scenario_query, "BY_NAME", other)
+    assert query_items(asked) == before
+    again = Scenario.model_validate(scenario_document(before))
+    assert again == asked
+    assert document_of(answer(again, shipped_catalog())) == figures
 
 
 @pytest.mark.parametrize(
@@ -282,6 +309,14 @@ def test_custom_fields_beside_a_catalog_id_are_kept_out() -> None:
     chosen = scenario_document([("hw", "custom"), ("hw_mem", "80"), ("count", "1")])
     assert chosen == {"hardware": {"custom": {"memory_gb": 80.0}, "count": 1}}
     assert scenario_document([("hw_mem", "80")]) == {"hardware": {"custom": {"memory_gb": 80.0}}}
+
+
+def test_what_is_kept_out_is_told_by_name() -> None:
+    kept_out = [("hw_usd", "2"), ("hw_mem", ""), ("config", "{}"), ("under", "sglang"), ("draft_config", "{}")]
+    told = names_set_aside([*REFERENCE, ("engine", "vllm"), ("draft", "qwen3-0.6b"), *kept_out, ("a", "1")])
+    assert told == ["hw_usd", "config", "under", "draft_config"]
+    assert not names_set_aside([*REFERENCE, ("cal_name", ""), ("cal_decode", "1.1"), ("cal_decode_n", "3")])
+    assert not names_set_aside([("model", "llama-3.1-8b"), ("hw", "custom"), ("hw_usd", "2")])
 
 
 def test_all_refusals_come_together() -> None:

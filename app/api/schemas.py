@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.api.list_parameters import scenario_parameters
 from app.scenario import Scenario
-from app.scenario_query import FIELDS
 
 Bound = Literal["memory_bandwidth", "compute", "interconnect"]
 State = Literal["fits", "tight", "does_not_fit"]
@@ -350,15 +350,4 @@ class Batch(BaseModel):
     results: list[BatchResult]
 
 
-QUERY_PARAMETERS: dict[str, Any] = {
-    "parameters": [
-        {
-            "name": field.name,
-            "in": "query",
-            "required": field.name in ("model", "hw"),
-            "description": f"Scenario field `{field.path}`.",
-            "schema": {"type": "string"},
-        }
-        for field in FIELDS
-    ]
-}
+QUERY_PARAMETERS: dict[str, Any] = {"parameters": scenario_parameters()}

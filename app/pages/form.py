@@ -36,6 +36,13 @@ class Form:
         """What is wrong with it; empty when nothing is."""
         return self.errors.get(name, "")
 
+    def opens(self, group: str) -> bool:
+        """True when what folds the group away must stand open: a field of it has an error, or another value than the
+        usual one.
+        """
+        fields = [field for field in BY_NAME.values() if field.ui.group == group]
+        return any(field.name in self.errors or self.value(field.name) not in ("", field.usual) for field in fields)
+
     def holds_error(self, names: Sequence[str]) -> bool:
         """True when something is wrong with any of the fields, so that what folds them away must stand open."""
         return any(name in self.errors for name in names)

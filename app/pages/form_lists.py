@@ -2,11 +2,8 @@
 
 from dataclasses import dataclass
 
-from app.calc.attention_variants import AttentionVariant
 from app.calc.dtypes import Dtype, WeightFormat
 from app.calc.notation import quantity
-from app.calc.techniques.lengths import Shape
-from app.calc.techniques.speculation import Method
 from app.calc.units import GB
 from app.catalog.catalog import Catalog
 from app.catalog.engines import EngineRecord
@@ -40,11 +37,7 @@ class FormLists:
     underneath: tuple[Choice, ...]
     weights: tuple[Choice, ...]
     cache: tuple[Choice, ...]
-    compute: tuple[Choice, ...]
-    methods: tuple[Choice, ...]
     links: tuple[Choice, ...]
-    shapes: tuple[Choice, ...]
-    attentions: tuple[Choice, ...]
 
 
 def form_lists(catalog: Catalog) -> FormLists:
@@ -60,15 +53,11 @@ def form_lists(catalog: Catalog) -> FormLists:
         underneath=tuple((id_, names[id_]) for id_ in MAY_RUN_UNDERNEATH),
         weights=tuple((fmt.value, f"{fmt.value} · {fmt.layout.bits_per_weight:.4g} bits a weight") for fmt in _WEIGHTS),
         cache=tuple((dtype.value, f"{dtype.value} · {dtype.bits} bits") for dtype in _CACHES),
-        compute=(("", "as weights and card allow"), *((dtype.value, dtype.value) for dtype in Dtype)),
-        methods=(("", "as the rest says"), *((method.value, words) for method, words in _METHODS.items())),
         links=(
             ("", "InfiniBand NDR or RoCE, as usual"),
             (CARD_LINK, "the card’s own link"),
             *((link.id, link.name) for link in catalog.links.values()),
         ),
-        shapes=tuple((shape.value, words) for shape, words in _SHAPES.items()),
-        attentions=(("", "its own"), *((variant.value, variant.upper()) for variant in AttentionVariant)),
     )
 
 
@@ -113,10 +102,3 @@ def _accelerators(catalog: Catalog) -> tuple[Group, ...]:
 
 
 _OWN_ACCELERATOR = Group("Your own", ((CUSTOM, "Custom accelerator…", "custom own"),))
-_METHODS = {
-    Method.DRAFT_MODEL: "a draft model",
-    Method.EAGLE: "an EAGLE-3 head",
-    Method.MTP: "the model’s MTP layers",
-    Method.NGRAM: "n-grams",
-}
-_SHAPES = {Shape.FIXED: "all alike", Shape.UNIFORM: "uniform", Shape.EXPONENTIAL: "exponential"}

@@ -4,42 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from app.scenario_query import BY_NAME
+from app.scenario_query import BY_NAME, Kind, QueryField
 from app.web import urls
 
 UNDO = "undo"
 MOST_CHARACTERS = 400
 MOST_FIELDS = 20
-_WORDS = {
-    "hw": "accelerator",
-    "count": "GPUs",
-    "w": "weights",
-    "kv": "cache",
-    "compute": "arithmetic",
-    "tp": "TP",
-    "draft_tokens": "guesses",
-    "method": "who guesses",
-    "accept": "acceptance",
-    "accept_len": "tokens a step",
-    "pd_hw": "prefill pool",
-    "pd_x": "its instances",
-    "hit": "prefix hits",
-    "shared": "shared prefix",
-    "reserved": "reserved room",
-    "static": "batches",
-    "chunked": "chunked prefill",
-    "attention": "attention",
-    "pp": "PP",
-    "dcp": "DCP",
-    "util": "share",
-    "max_seqs": "max_num_seqs",
-    "max_batched": "max_num_batched_tokens",
-    "eager": "enforce_eager",
-    "prompt": "prompt",
-    "batch": "users",
-}
-_FLAGS = ("eager", "chunked", "static")
-_NONE = ("draft_tokens", "pd_hw", "reserved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +44,22 @@ def undo_of(text: str | None, items: urls.Items) -> Undo | None:
 
 
 def _words(back: Sequence[tuple[str, str]]) -> str:
-    """What comes back; of a split the total of GPUs goes without saying."""
-    told = [(name, value) for name, value in back if name in _WORDS]
+    """What comes back; of a split the total of GPUs goes without saying, and so does what a part left out has lost."""
+    told = [(BY_NAME[name], value) for name, value in back if value or BY_NAME[name].ui.empty]
+    told = [pair for pair in told if pair[0].ui.group != "measured"]
     if len(told) > 1:
-        told = [pair for pair in told if pair[0] != "count"]
-    return ", ".join(f"{_WORDS[name]} {_value(name, value)}" for name, value in told) or "what was measured"
+        told = [pair for pair in told if pair[0].name != "count"]
+    return ", ".join(f"{field.label}: {_value(field, value)}" for field, value in told) or "what was measured"
 
 
-def _value(name: str, value: str) -> str:
-    if name in _FLAGS:
-        return "on" if value in ("1", "true") else "off"
-    if name in _NONE:
-        return value or "none"
-    if name == "attention":
-        return value or "of its own"
-    return value or "left open"
+def _value(field: QueryField, value: str) -> str:
+    if not value:
+        return field.ui.empty
+    if field.kind is Kind.JSON:
+        return "as given"
+    if field.kind is Kind.FLAG:
+        value = "1" if value in ("1", "true") else "0"
+    words = dict(field.ui.choices).get(value)
+    if words is None and field.kind is Kind.FLAG:
+        return "on" if value == "1" else "off"
+    return words or (value if field.kind is Kind.BYTES else field.with_unit(value))

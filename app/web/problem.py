@@ -1,5 +1,6 @@
 """Refusals on their way out: one problem shape (RFC 9457) for the API, field messages for the pages."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -12,6 +13,7 @@ from app.strict_json import dumps
 
 MEDIA_TYPE = "application/problem+json"
 MOST_ERRORS = 50
+_MEMBER = re.compile(r"<\w+\.\w+: ('[^']*')>")
 
 
 class ProblemError(Exception):
@@ -81,7 +83,9 @@ def _message(item: Mapping[str, Any]) -> str:
     if kind in ("float_type", "float_parsing", "finite_number"):
         return "Must be a number, and a finite one."
     if kind in ("enum", "literal_error"):
-        return f"Must be one of {context.get('expected', 'the values in the documentation')}."
+        # Of a Literal of enum members pydantic tells the members: <Dtype.BF16: 'bf16'>.
+        expected = _MEMBER.sub(r"\1", str(context.get("expected", "the values in the documentation")))
+        return f"Must be one of {expected}."
     if kind == "string_pattern_mismatch":
         return "Must be an id: small letters, digits, dot, dash and underscore."
     message = str(item["msg"]).removeprefix("Value error, ")

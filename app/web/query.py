@@ -1,15 +1,17 @@
 """A scenario read from the query string of a request, for the pages and the API alike."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 
-from app.answer import Answer, answer
+from app.answer import WITHOUT_EFFECT, Answer, answer
+from app.calc.notice import Notice
 from app.catalog.catalog import Catalog
 from app.refusal import Refusal, ScenarioError
 from app.scenario import Scenario
-from app.scenario_query import name_of, scenario_document, unknown_names
+from app.scenario_query import BY_NAME, name_of, names_set_aside, scenario_document, unknown_names
 from app.web.problem import refusals_of
 
 MOST_ITEMS = 200
@@ -48,7 +50,8 @@ def answer_from(items: Iterable[tuple[str, str]], catalog: Catalog) -> Answer:
     Raises:
         ScenarioError: every field that is not right, each at its path.
     """
-    left, refusals, refused = list(items), list[Refusal](), set[str | None]()
+    items_kept = list(items)
+    left, refusals, refused = items_kept, list[Refusal](), set[str | None]()
     while True:
         try:
             answered = answer(scenario_from(left), catalog)
@@ -64,7 +67,16 @@ def answer_from(items: Iterable[tuple[str, str]], catalog: Catalog) -> Answer:
             continue
         if refusals:
             raise ScenarioError(refusals)
+        return _told_what_was_set_aside(answered, items_kept)
+
+
+def _told_what_was_set_aside(answered: Answer, items: Iterable[tuple[str, str]]) -> Answer:
+    """The answer, with a notice of what the query says and another choice in it leaves without effect."""
+    labels = [f"{BY_NAME[name].label} ({name})" for name in names_set_aside(items)]
+    if not labels:
         return answered
+    message = f"Without effect beside the model, accelerator, draft and engine that are chosen: {', '.join(labels)}."
+    return replace(answered, notices=(*answered.notices, Notice(WITHOUT_EFFECT, message)))
 
 
 def _follows(refusal: Refusal) -> bool:

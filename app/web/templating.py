@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from app.calc.notation import quantity, significant
+from app.scenario_query import BY_NAME
 from app.settings import ROOT
 from app.strict_json import dumps
 from app.web import urls
@@ -28,7 +29,7 @@ class Templates:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.globals.update(asset=assets.url, urls=urls)
+        self._environment.globals.update(asset=assets.url, urls=urls, inputs=BY_NAME)
         self._environment.filters.update(quantity=quantity, significant=significant, json_data=json_data)
 
     def page(

@@ -1,6 +1,10 @@
 """What the documentation says of the names by which a list is asked."""
 
-from app.api.list_parameters import list_parameters
+import re
+
+import pytest
+
+from app.api.list_parameters import list_parameters, scenario_parameters
 from app.web.hardware_columns import hardware_columns
 from app.web.model_columns import model_columns
 
@@ -14,8 +18,36 @@ def test_every_name_says_which_end_of_what_it_sets() -> None:
     assert words["q"] == "Words that name or id must all hold."
     assert words["min_memory"] == "Least memory, GB."
     assert words["max_year"] == "Most year."
-    assert words["has_fp8"] == "Only this FP8 arithmetic: yes, no."
-    assert words["kind"].startswith("Only this kind: ")  # type: ignore[attr-defined]
+    assert words["has_fp8"] == "Only this FP8 arithmetic."
+
+
+def test_every_name_says_what_it_takes() -> None:
+    parameters = list_parameters(hardware_columns(), "name or id", 50)["parameters"]
+    schemas = {parameter["name"]: parameter["schema"] for parameter in parameters}
+    assert schemas["has_fp8"] == {"type": "string", "enum": ["yes", "no"]}
+    assert schemas["min_memory"] == {"type": "number", "minimum": 0, "maximum": 1e9}
+    assert {"memory", "-memory"} <= set(schemas["sort"]["enum"])
+    assert schemas["page"]["type"] == "integer"
+
+
+def test_the_inputs_of_a_scenario_are_typed() -> None:
+    parameters = {parameter["name"]: parameter for parameter in scenario_parameters()}
+    assert len(parameters) == 91
+    assert parameters["prompt"]["schema"] == {"type": "integer", "minimum": 1, "maximum": 10**8, "default": 1000}
+    assert parameters["prompt"]["description"].startswith("Prompt length, tokens. ")
+    assert parameters["hit"]["schema"] == {"type": "number", "minimum": 0, "maximum": 1, "default": 0.0}
+    assert parameters["eager"]["schema"] == {"type": "boolean", "default": False}
+    assert parameters["kv"]["schema"]["enum"] == ["bf16", "fp16", "fp8", "int8", "fp4", "int4", "fp32"]
+    assert parameters["batch"]["allowEmptyValue"]
+    assert [name for name, parameter in parameters.items() if parameter["required"]] == ["model", "hw"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_size"), [("46.8 GiB", True), ("5e10", True), (" 12 b", True), ("4 PB", False), ("GiB", False)]
+)
+def test_a_size_may_have_its_unit(text: str, is_size: bool) -> None:
+    (schema,) = (one["schema"] for one in scenario_parameters() if one["name"] == "pool")
+    assert bool(re.fullmatch(schema["anyOf"][1]["pattern"], text)) == is_size
 
 
 def test_an_acronym_keeps_its_letters() -> None:

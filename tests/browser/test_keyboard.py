@@ -118,8 +118,8 @@ def test_names_and_roles_are_those_of_the_task(visit: Opener) -> None:
     for role, name in (
         ("combobox", "Model"),
         ("combobox", "Accelerator"),
-        ("textbox", "Prompt tokens"),
-        ("slider", "Prompt, slider"),
+        ("textbox", "Prompt length tokens"),
+        ("slider", "Prompt length, slider"),
         ("region", "Six numbers"),
         ("region", "Charts"),
         ("figure", "Roofline"),
@@ -130,5 +130,5 @@ def test_names_and_roles_are_those_of_the_task(visit: Opener) -> None:
         expect(found).to_have_count(1)
     with following(page):
         field(page, "prompt").fill("2000")
-    expect(page.get_by_role("slider", name="Prompt, slider")).to_have_attribute("aria-valuetext", "2000")
+    expect(page.get_by_role("slider", name="Prompt length, slider")).to_have_attribute("aria-valuetext", "2000")
     assert page.locator("#main").get_by_role("img").count() == 0

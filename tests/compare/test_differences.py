@@ -7,8 +7,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.compare.differences import MOST_KEYS, differences
-from app.compare.field_words import _WORDS, label_of, phrase_of, value_words
-from app.scenario_query import FIELDS
+from app.compare.field_words import label_of, phrase_of, value_words
+from app.scenario_query import BY_NAME, FIELDS
 from tests.charts.cases import TINY_CONFIG, answer_to_config
 from tests.factories import answer_to, custom_card
 from tests.pages.asking import page
@@ -89,11 +89,10 @@ def test_a_field_that_nobody_named_is_called_by_its_path() -> None:
 
 def test_labels_are_those_of_the_workbench(reader: TestClient) -> None:
     form = page(reader, "/").id("scenario")
-    named = {field.name: field.path for field in FIELDS}
     shown = {label["for"].removeprefix("f-"): label.text for label in form.all("label")}
-    compared = {name: text for name, text in shown.items() if named.get(name) in _WORDS}
-    assert len(compared) > 50
-    assert {n: t for n, t in compared.items() if not t.startswith(_WORDS[named[n]][0])} == {}
+    assert shown.keys() <= BY_NAME.keys()
+    assert len(shown) > 70
+    assert {name: text for name, text in shown.items() if not text.startswith(label_of(BY_NAME[name].path))} == {}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +102,11 @@ def test_labels_are_those_of_the_workbench(reader: TestClient) -> None:
         ("workload.concurrency", None, "as many as fit"),
         ("workload.slo_tpot_s", 0.05, "0.05 s"),
         ("engine.kv_pool_bytes", 2.0**30, "1.074 GB"),
-        ("engine.prefix_caching", True, "yes"),
+        ("engine.prefix_caching", True, "on"),
+        ("engine.enforce_eager", True, "yes"),
+        ("memory_basis", "marketed", "as on the box"),
+        ("techniques.speculative.draft_tokens", None, "none"),
+        ("techniques.disaggregation.overlap", None, "not set"),
         ("engine.max_model_len", None, "model’s limit"),
         ("precision.weights", "native", "as shipped (native)"),
         ("hardware.custom.usd_per_hour", 2.5, "$2.5"),

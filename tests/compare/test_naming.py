@@ -16,7 +16,7 @@ LLAMA_70B = "model=llama-3.1-70b&hw=h200-sxm&tp=4"
         ((BASE, f"{BASE}&batch=1", f"{BASE}&batch="), ["64 users", "1 user", "as many users as fit"]),
         ((BASE, f"{BASE}&tp=2"), ["TP 1", "TP 2"]),
         ((BASE, f"{BASE}&count=2"), ["1 GPU", "2 GPUs"]),
-        ((BASE, f"{BASE}&max_seqs=8"), ["Sequences at a time: not set", "Sequences at a time: 8"]),
+        ((BASE, f"{BASE}&max_seqs=8"), ["Sequences at a time: default", "Sequences at a time: 8"]),
         ((BASE, BASE), ["Plan A", "Plan B"]),
         ((BASE, H200, BASE), ["H100 SXM5 80GB (A)", "H200 SXM 141GB", "H100 SXM5 80GB (C)"]),
         (

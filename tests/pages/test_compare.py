@@ -237,7 +237,7 @@ def test_what_is_wrong_stands_at_its_field_and_the_rest_is_shown(reader: TestCli
     form = tree.id("compare")
     assert (form["method"], form["action"]) == ("get", "/compare")
     assert tuple(node["value"] for node in form.all("input", name="s")) == typed
-    for place, words in ((0, "neither"), (2, "Prompt: must be a whole number"), (3, "no saved configuration")):
+    for place, words in ((0, "neither"), (2, "Prompt length: must be a whole number"), (3, "no saved configuration")):
         assert words in tree.id(f"msg-s{place}").text
         assert tree.id(f"f-s{place}")["aria-invalid"] == "true"
     assert "Did you mean" in tree.id("msg-s2").text

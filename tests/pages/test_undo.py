@@ -34,10 +34,15 @@ def test_every_lever_can_be_taken_back(reader: TestClient, name: str) -> None:
 
 def test_it_says_what_comes_back(reader: TestClient) -> None:
     tree = page(reader, address(kv="fp8", undo="kv=bf16"))
-    assert undo_link(tree).text == "Undo: back to cache bf16"
-    assert undo_link(page(reader, address(batch="9", undo="batch="))).text == "Undo: back to users left open"
-    assert undo_link(page(reader, address(tp="2", undo="count=1&tp=1"))).text == "Undo: back to TP 1"
-    assert undo_link(page(reader, address(eager="1", undo="eager=0"))).text == "Undo: back to enforce_eager off"
+    assert undo_link(tree).text == "Undo: back to KV cache: bf16"
+    for changed, undo, words in (
+        ({"batch": "9"}, "batch=", "Concurrent requests: as many as fit"),
+        ({"tp": "2"}, "count=1&tp=1", "Tensor parallelism: 1"),
+        ({"eager": "1"}, "eager=0", "No captured CUDA graphs (eager): off"),
+        ({"static": "1"}, "static=0", "Batches: continuous"),
+        ({"pool": "40 GiB"}, "pool=", "what was measured"),
+    ):
+        assert undo_link(page(reader, address(changed, undo=undo))).text == f"Undo: back to {words}"
 
 
 def test_it_outlives_a_change_of_units_and_no_other(reader: TestClient) -> None:
@@ -57,7 +62,7 @@ def test_what_is_no_way_back_is_none(reader: TestClient, text: str) -> None:
 def test_what_someone_wrote_into_it_stays_text(reader: TestClient) -> None:
     tree = page(reader, f"{address()}&undo={quote('kv=<b>bold</b>')}")
     link = undo_link(tree)
-    assert link.text == "Undo: back to cache <b>bold</b>"
+    assert link.text == "Undo: back to KV cache: <b>bold</b>"
     assert link["href"].startswith("/?")
     page(reader, link["href"], 422)
 
