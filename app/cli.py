@@ -91,8 +91,7 @@ def _migrate(_: argparse.Namespace, settings: Settings) -> int:
 
 
 def _assets(options: argparse.Namespace, settings: Settings) -> int:
-    from app.web.asset_build import build_assets
-    from app.web.npm import NpmFailedError, NpmMissingError
+    from app.web.asset_build import NpmFailedError, NpmMissingError, build_assets
 
     try:
         built = build_assets(ROOT / settings.assets_dir, dev=options.dev)
