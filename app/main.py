@@ -23,8 +23,8 @@ from app.pages.router import pages_router
 from app.probes.amd import AmdProbe
 from app.probes.host import HostProbe
 from app.probes.nvidia import NvidiaProbe
-from app.probes.protocol import Probe
 from app.probes.sampler import Sampler
+from app.probes.snapshot import Probe
 from app.recording.recorder import Recorder
 from app.settings import Settings
 from app.store.configurations import Configurations

@@ -1,4 +1,4 @@
-"""Measured roofs beside the vendor's, where the catalog knows the card for certain."""
+"""Measured roofs beside the vendor's and what is usual, where the catalog knows the card; `tokenroof measure`."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What the worker found, in seconds and sizes; the rates follow. Light: the worker and its parent share it."""
+"""What the worker found or why not, in seconds and sizes, and its lines. Light: the worker and its parent share it."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Measured roofs: what this machine's card reached, with what, when, and in which state it was."""
+"""Measured roofs: what this machine's card reached, with what, when and in which state; and the file of them."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Runs the worker in a process group of its own, believes nothing it says unread, and ends it whatever happens."""
+"""Runs the worker alone on the machine, in a process group of its own; believes nothing it says, and always ends it."""
 
 import asyncio
 import fcntl

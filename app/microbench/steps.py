@@ -1,4 +1,4 @@
-"""All steps of a plan, one after the other, on one card."""
+"""The steps of a plan on one card: what a library must offer, how a pass is timed, and what is measured in turn."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

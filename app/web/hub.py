@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from cachetools import TLRUCache
 
 from app.outbound.client import OK, Fetched, Outbound
-from app.outbound.errors import OutboundError, TooLargeError, TooSlowError, WrongTypeError
-from app.outbound.policy import Policy
+from app.outbound.policy import OutboundError, Policy, TooLargeError, TooSlowError, WrongTypeError
 from app.settings import Settings
 from app.strict_json import StrictJsonError, loads
 from app.web.hub_errors import HubError, HubFault
