@@ -26,7 +26,7 @@ setup: ## Make .venv and install what the server needs
 setup-dev:
 	@sh scripts/setup.sh dev
 
-assets: setup ## Fetch the browser libraries; fingerprint and compress every static file
+assets: setup ## Fetch the browser libraries; compress every static file
 	@$(PYTHON) -m app.cli assets
 
 serve: assets ## Migrate the database and serve (HOST, PORT)

@@ -91,8 +91,7 @@ def _migrate(_: argparse.Namespace, settings: Settings) -> int:
 
 
 def _assets(options: argparse.Namespace, settings: Settings) -> int:
-    from app.web.asset_build import build_assets
-    from app.web.npm import NpmFailedError, NpmMissingError
+    from app.web.asset_build import NpmFailedError, NpmMissingError, build_assets
 
     try:
         built = build_assets(ROOT / settings.assets_dir, dev=options.dev)
@@ -127,9 +126,9 @@ def _evaluate(options: argparse.Namespace, _: Settings) -> int:
 
 def _measure(options: argparse.Namespace, settings: Settings) -> int:
     from app.catalog.catalog import load_catalog
-    from app.microbench.command import run_measurement
+    from app.microbench.beside import run_measurement
     from app.microbench.measure import Rig
-    from app.microbench.store import RoofStore
+    from app.microbench.result import RoofStore
     from app.probes.amd import AmdProbe
     from app.probes.nvidia import NvidiaProbe
     from app.probes.sampler import Sampler

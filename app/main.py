@@ -13,8 +13,8 @@ from app.api.openapi import install_openapi
 from app.api.router import api_router
 from app.catalog.catalog import load_catalog
 from app.microbench.measure import Rig
+from app.microbench.result import RoofStore
 from app.microbench.service import Bench
-from app.microbench.store import RoofStore
 from app.model_facts import ModelShelf
 from app.pages.editor_start import samples_of
 from app.pages.form_lists import form_lists
@@ -23,8 +23,8 @@ from app.pages.router import pages_router
 from app.probes.amd import AmdProbe
 from app.probes.host import HostProbe
 from app.probes.nvidia import NvidiaProbe
-from app.probes.protocol import Probe
 from app.probes.sampler import Sampler
+from app.probes.snapshot import Probe
 from app.recording.recorder import Recorder
 from app.settings import Settings
 from app.store.database import create_store_engine

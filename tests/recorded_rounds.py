@@ -4,10 +4,9 @@ from datetime import datetime
 from typing import Any
 
 from app.probes.card import CardReadings, MigInstance
-from app.probes.host_readings import HostReadings
 from app.probes.reading import Absence, Reading
 from app.probes.servers.readings import ServerReadings
-from app.probes.snapshot import Kind, ProbeSnapshot
+from app.probes.snapshot import HostReadings, Kind, ProbeSnapshot
 
 CANARY = "canary-8d1f"
 GIB = 1024**3

@@ -10,7 +10,7 @@ from app.calc.expected.calibration import Keys
 from app.calc.measure import measure
 from app.catalog.calibration import DATA_FILE, load_calibration
 from app.catalog.cross_validated import load_cross_validated
-from app.catalog.errors import CatalogError
+from app.catalog.rows import CatalogError
 from app.measured import estimate_of, scenario_of
 from app.resolve import custom_accelerator, resolve
 from app.scenario_parts import CustomAccelerator

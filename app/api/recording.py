@@ -9,7 +9,7 @@ from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from app.api.problems import EDIT_PROBLEMS, PROBLEMS, STORE_PROBLEMS
-from app.recording.export import csv_pieces
+from app.recording.figures import csv_pieces
 from app.recording.recorder import RecorderState
 from app.scenario_parts import Part, Real
 from app.web.json_route import JsonResponse, StrictRoute

@@ -1,18 +1,20 @@
 """The accelerator catalog: TOML files read into checked, immutable records."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated
+
+from pydantic import Field
 
 from app.calc.accelerator import Accelerator
 from app.calc.dtypes import Dtype
 from app.calc.units import GB, GIB, MIB, TERA
-from app.catalog.errors import Place
 from app.catalog.families import family_of, memory_kind_of
-from app.catalog.rows import read_catalog
+from app.catalog.rows import READ_ONLY, read_catalog
 
 DATA_FOLDER = Path(__file__).resolve().parent / "data" / "accelerators"
 DRIVER_GIB = 0.36
@@ -122,13 +124,13 @@ class AcceleratorRecord:
     sources: tuple[str, ...]
     caveats: tuple[str, ...]
     memory: Memory
-    dense_tflops: Mapping[Dtype, float]
+    dense_tflops: Annotated[Mapping[Dtype, float], READ_ONLY]
     link: Link
     compute: Compute = Compute()
     power: Power = Power()
     price: Price | None = None
     uncertain: tuple[str, ...] = ()
-    disagreements: tuple[Disagreement, ...] = field(default=(), metadata={"key": "disagreement"})
+    disagreements: Annotated[tuple[Disagreement, ...], Field(alias="disagreement")] = ()
 
     @property
     def accelerator(self) -> Accelerator:
@@ -187,19 +189,20 @@ def load_accelerators(folder: Path = DATA_FOLDER) -> Mapping[str, AcceleratorRec
     return read_catalog(folder, "accelerator", AcceleratorRecord, _check)
 
 
-def _check(record: AcceleratorRecord, place: Place) -> None:
+def _check(record: AcceleratorRecord) -> Iterator[tuple[str, str]]:
     """What no cell can tell alone."""
     one_way, both_ways = record.link.one_way_gb_per_s or 0, record.link.both_ways_gb_per_s or math.inf
     if one_way > both_ways:
-        raise place.inside("link.one_way_gb_per_s").refusal(f"{one_way} is more than both ways together, {both_ways}")
+        yield "link.one_way_gb_per_s", f"{one_way} is more than both ways together, {both_ways}"
     for number, path in enumerate(record.uncertain, start=1):
         if path not in FACTS:
-            raise place.inside("uncertain").item(number).refusal(f"no fact is called {path!r}")
+            yield f"uncertain[{number}]", f"no fact is called {path!r}"
     for number, entry in enumerate(record.disagreements, start=1):
-        inside = place.inside("disagreement").item(number)
+        inside = f"disagreement[{number}]"
         if entry.fact not in FACTS:
-            raise inside.inside("fact").refusal(f"no fact is called {entry.fact!r}")
+            yield f"{inside}.fact", f"no fact is called {entry.fact!r}"
+            continue
         if len(set(entry.seen)) < 2:
-            raise inside.inside("seen").refusal("takes two different values to disagree")
+            yield f"{inside}.seen", "takes two different values to disagree"
         if entry.kept != (own := record.fact(entry.fact)):
-            raise inside.inside("kept").refusal(f"{entry.kept} is kept, but {entry.fact} of the row is {own}")
+            yield f"{inside}.kept", f"{entry.kept} is kept, but {entry.fact} of the row is {own}"

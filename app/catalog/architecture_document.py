@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from pathlib import Path
 from typing import Any, get_args
 
 from app.calc.architecture import Architecture, LayerGroup, MultiTokenPrediction, SidePath
 from app.calc.layers.registry import kind_of
 from app.calc.parameters import count_parameters
-from app.catalog.errors import CatalogError, Place
 from app.catalog.models import spelled
-from app.catalog.rows import KINDS, build
+from app.catalog.rows import KINDS, validated
 
 MOST_LAYERS = 10_000
 MOST_LETTERS = 26
@@ -49,24 +47,22 @@ def read_architecture(document: Mapping[str, Any], name: str) -> Architecture:
     Raises:
         ArchitectureError: a key is missing, unknown or impossible, or the model is absurdly large; with the path.
     """
-    place = Place(Path("-"), "-")
-    try:
-        read = build(_Document, dict(document), place)
-        architecture = _architecture(read, name, place)
-    except CatalogError as error:
-        raise ArchitectureError(error.field, error.message) from error
+    read, wrong = validated(_Document, dict(document))
+    if read is None:
+        raise ArchitectureError(*wrong[0])
+    architecture = _architecture(read, name)
     if count_parameters(architecture).total > MOST_PARAMS:
         raise ArchitectureError("layers", f"The model has more than {MOST_PARAMS:,} parameters.")
     return architecture
 
 
-def _architecture(read: _Document, name: str, place: Place) -> Architecture:
+def _architecture(read: _Document, name: str) -> Architecture:
     n_layers = sum(group.count for group in read.layers)
     if not 1 <= n_layers <= MOST_LAYERS:
-        raise place.inside("layers").refusal(f"must be 1 to {MOST_LAYERS:,} layers in all, not {n_layers:,}")
+        raise ArchitectureError("layers", f"must be 1 to {MOST_LAYERS:,} layers in all, not {n_layers:,}")
     order = (0,) * n_layers if len(read.layers) == 1 else ()
     if read.order is not None:
-        order = _order(read.order, [group.count for group in read.layers], place.inside("order"))
+        order = _order(read.order, [group.count for group in read.layers])
     return Architecture(
         name=name,
         hidden_size=read.hidden_size,
@@ -84,13 +80,13 @@ def _architecture(read: _Document, name: str, place: Place) -> Architecture:
     )
 
 
-def _order(text: str, counts: list[int], place: Place) -> tuple[int, ...]:
+def _order(text: str, counts: list[int]) -> tuple[int, ...]:
     try:
         order = spelled(text, MOST_LAYERS)
     except ValueError as error:
-        raise place.refusal(str(error)) from error
+        raise ArchitectureError("order", str(error)) from error
     if [order.count(number) for number in range(len(counts))] != counts or len(order) != sum(counts):
-        raise place.refusal("does not name each group as often as it has layers")
+        raise ArchitectureError("order", "does not name each group as often as it has layers")
     return order
 
 

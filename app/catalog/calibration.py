@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from app.calc.expected.calibration import Calibration, Interval, Law
-from app.catalog.errors import CatalogError
+from app.catalog.rows import CatalogError, Fault
 
 DATA_FILE = Path(__file__).resolve().parent / "data" / "calibration.toml"
 SECTIONS = ("calibration", "interval", "interval_unseen")
@@ -23,7 +23,7 @@ def load_calibration(file: Path = DATA_FILE) -> Calibration | None:
     try:
         return _calibration(tomllib.loads(file.read_text(encoding="utf-8")))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise CatalogError(file, "-", "-", repr(error)) from error
+        raise CatalogError(Fault(file, "-", "-", repr(error))) from error
 
 
 def _calibration(document: dict[str, Any]) -> Calibration:

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Annotated
 
 from app.calc.architecture import Architecture
 from app.calc.dtypes import Dtype, WeightFormat, WeightLayout
 from app.calc.layers.parts import WeightGroup
 from app.calc.parameters import count_parameters, weight_bytes
 from app.calc.weight_plan import WeightPlan, named
+from app.catalog.rows import READ_ONLY
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Checkpoint:
 
     label: str
     wide: WeightFormat = WeightFormat.BF16
-    narrow: Mapping[WeightGroup, Scheme] = field(default_factory=lambda: MappingProxyType({}))
+    narrow: Annotated[Mapping[WeightGroup, Scheme], READ_ONLY] = field(default_factory=lambda: MappingProxyType({}))
     hub_id: str | None = None
     file_bytes: int | None = None
     carries_mtp: bool = False

@@ -1,10 +1,13 @@
 """The inference engines a scenario can name: rules for memory, releases, and the laws of their overheads."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from app.calc.engines.ideal import IdealPolicy
 from app.calc.engines.laws import OverheadLaws
@@ -13,8 +16,7 @@ from app.calc.engines.parts import Policy
 from app.calc.engines.sglang import SglangPolicy
 from app.calc.engines.tensorrt_llm import TensorRtLlmPolicy
 from app.calc.engines.vllm import VllmPolicy, VllmRelease
-from app.catalog.errors import CatalogError, Place
-from app.catalog.rows import read_catalog
+from app.catalog.rows import CatalogError, Fault, read_catalog
 
 DATA_FILE = Path(__file__).resolve().parent / "data" / "engines.toml"
 _NUMBERS = re.compile(r"v?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?")
@@ -41,7 +43,7 @@ class Release:
     batch does not depend on the card.
     """
 
-    since: str = field(metadata={"key": "from"})
+    since: Annotated[str, Field(alias="from")]
     profiles_model_len: bool = False
     is_uniform: bool = False
     charges_graphs: bool = True
@@ -77,7 +79,7 @@ class EngineRecord:
     large_from_gib: float = 0
     large_except: tuple[str, ...] = ()
     laws: OverheadLaws | None = None
-    releases: tuple[Release, ...] = field(default=(), metadata={"key": "release"})
+    releases: Annotated[tuple[Release, ...], Field(alias="release")] = ()
 
     def release(self, version: str | None) -> Release | None:
         """The rules of a release: of the newest known where none is named, or where the name begins with no number."""
@@ -138,17 +140,17 @@ def load_engines(file: Path = DATA_FILE) -> Mapping[str, EngineRecord]:
     records = read_catalog(file, "engine", EngineRecord, _check)
     for record in records.values():
         if record.treated_as is not None and record.treated_as not in records:
-            raise CatalogError(file, record.id, "treated_as", f"there is no engine {record.treated_as!r}")
+            raise CatalogError(Fault(file, record.id, "treated_as", f"there is no engine {record.treated_as!r}"))
     return records
 
 
-def _check(record: EngineRecord, place: Place) -> None:
+def _check(record: EngineRecord) -> Iterator[tuple[str, str]]:
     """An engine with rules of its own has laws, and vLLM's rules have releases in order."""
     own = record.policy not in (Rules.IDEAL, Rules.UNDERNEATH) and record.treated_as is None
     if own and record.laws is None:
-        raise place.inside("laws").refusal("an engine with rules of its own has laws")
+        yield "laws", "an engine with rules of its own has laws"
     numbers = [release_number(release.since) for release in record.releases]
     if None in numbers or numbers != sorted(numbers, key=lambda n: n or (0, 0, 0)):
-        raise place.inside("release").refusal("releases are numbered, and stand in their order")
+        yield "release", "releases are numbered, and stand in their order"
     if own and record.policy is Rules.VLLM and not numbers:
-        raise place.inside("release").refusal("there is at least one")
+        yield "release", "there is at least one"

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from app.calc.units import GB
-from app.catalog.errors import CatalogError
+from app.catalog.rows import CatalogError, Fault
 
 DATA_FILE = Path(__file__).resolve().parent / "data" / "links.toml"
 BITS_PER_BYTE = 8
@@ -38,7 +38,7 @@ def load_links(file: Path = DATA_FILE) -> Mapping[str, Link]:
                 raise ValueError(f"{link.id}: twice, without a rate or a source, or with a key that nothing reads")
             found[link.id] = link
     except (KeyError, TypeError, ValueError) as error:
-        raise CatalogError(file, "-", "-", str(error)) from error
+        raise CatalogError(Fault(file, "-", "-", str(error))) from error
     return MappingProxyType(found)
 
 

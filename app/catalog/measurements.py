@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from app.catalog.errors import CatalogError
+from app.catalog.rows import CatalogError, Fault
 
 DATA_FILE = Path(__file__).resolve().parent / "data" / "measurements.csv"
 
@@ -86,14 +86,14 @@ def load_measurements(file: Path = DATA_FILE) -> Sequence[Measurement]:
                 value = float(row.pop("value"))
                 found.append(Measurement(value=value, metric=Metric(row.pop("metric")), **row))
             except (KeyError, TypeError, ValueError) as error:
-                raise CatalogError(file, where, "-", str(error)) from error
+                raise CatalogError(Fault(file, where, "-", str(error))) from error
             if not 0 < value < 1e12:
-                raise CatalogError(file, where, "value", f"{value} is no measurement")
+                raise CatalogError(Fault(file, where, "value", f"{value} is no measurement"))
             if not found[-1].source:
-                raise CatalogError(file, where, "source", "no number without a source")
+                raise CatalogError(Fault(file, where, "source", "no number without a source"))
             if where in seen:
-                raise CatalogError(file, where, "id", "an earlier row has this id")
+                raise CatalogError(Fault(file, where, "id", "an earlier row has this id"))
             seen.add(where)
     if not found:
-        raise CatalogError(file, "-", "-", "no rows found")
+        raise CatalogError(Fault(file, "-", "-", "no rows found"))
     return tuple(found)

@@ -1,19 +1,21 @@
 """The model catalog: TOML files read into checked, immutable records."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated
+
+from pydantic import Field
 
 from app.calc.architecture import Architecture, LayerGroup, MultiTokenPrediction, SidePath
 from app.calc.parameters import count_parameters
 from app.calc.weight_plan import WeightPlan
 from app.catalog.checkpoints import Checkpoint
-from app.catalog.errors import Place
-from app.catalog.rows import read_catalog
+from app.catalog.rows import READ_ONLY, read_catalog
 
 DATA_FOLDER = Path(__file__).resolve().parent / "data" / "models"
 TOLERANCE = 1e-4  # of the stated total; a row that is further off must give its reason
@@ -45,7 +47,7 @@ class Stated:
     params: int
     basis: str
     counts_mtp: bool = False
-    beside_weights: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    beside_weights: Annotated[Mapping[str, int], READ_ONLY] = field(default_factory=lambda: MappingProxyType({}))
     deviation_reason: str | None = None
     active_params: int | None = None
     active_convention: ActiveConvention | None = None
@@ -101,7 +103,7 @@ class ModelRecord:
     stated: Stated
     shape: Shape
     layers: tuple[LayerGroup, ...]
-    checkpoints: tuple[Checkpoint, ...] = field(metadata={"key": "checkpoint"})
+    checkpoints: Annotated[tuple[Checkpoint, ...], Field(alias="checkpoint")]
     order: str | None = None
     mtp: MultiTokenPrediction | None = None
     same_shape: tuple[str, ...] = ()
@@ -176,35 +178,37 @@ def load_models(folder: Path = DATA_FOLDER) -> Mapping[str, ModelRecord]:
     return read_catalog(folder, "model", ModelRecord, _check)
 
 
-def _check(record: ModelRecord, place: Place) -> None:
+def _check(record: ModelRecord) -> Iterator[tuple[str, str]]:
     if not record.layers:
-        raise place.inside("layers").refusal("a model has layers")
+        yield "layers", "a model has layers"
     if not record.checkpoints:
-        raise place.inside("checkpoint").refusal("a model ships weights in some format")
-    _check_order(record, place.inside("order"))
+        yield "checkpoint", "a model ships weights in some format"
+    wrong_order = _order_fault(record)
+    if wrong_order:
+        yield "order", wrong_order
     for number, group in enumerate(record.layers, start=1):
         heads, kv_heads = getattr(group.mixer, "n_heads", 1), getattr(group.mixer, "n_kv_heads", 1)
         if heads % kv_heads:
-            inside = place.inside("layers").item(number).inside("mixer")
-            raise inside.refusal("the KV heads do not divide the heads")
-    if abs(record.deviation) > TOLERANCE and record.stated.deviation_reason is None:
-        raise (
-            place.inside("stated")
-            .inside("params")
-            .refusal(f"the dimensions give a total {record.deviation:+.2%} from this, and no deviation_reason is given")
-        )
-
-
-def _check_order(record: ModelRecord, place: Place) -> None:
-    if record.order is None:
+            yield f"layers[{number}].mixer", "the KV heads do not divide the heads"
+            return
+    if not record.layers or wrong_order:
         return
+    if abs(record.deviation) > TOLERANCE and record.stated.deviation_reason is None:
+        off = f"the dimensions give a total {record.deviation:+.2%} from this, and no deviation_reason is given"
+        yield "stated.params", off
+
+
+def _order_fault(record: ModelRecord) -> str | None:
+    if record.order is None:
+        return None
     try:
         order = spelled(record.order)
     except ValueError as error:
-        raise place.refusal(str(error)) from error
+        return str(error)
     for number, group in enumerate(record.layers):
         if order.count(number) != group.count:
             letter = chr(ord("a") + number)
-            raise place.refusal(f"has {order.count(number)} layers {letter!r}, but the group has {group.count}")
+            return f"has {order.count(number)} layers {letter!r}, but the group has {group.count}"
     if len(order) != sum(group.count for group in record.layers):
-        raise place.refusal("names a group that there is not")
+        return "names a group that there is not"
+    return None

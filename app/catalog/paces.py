@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.catalog.engines import release_number
-from app.catalog.errors import CatalogError
+from app.catalog.rows import CatalogError, Fault
 
 DATA_FILE = Path(__file__).resolve().parent / "data" / "paces.toml"
 
@@ -46,5 +46,5 @@ def load_paces(file: Path = DATA_FILE) -> Paces:
         rows = tomllib.loads(file.read_text(encoding="utf-8"))["pace"]
         found = tuple(Pace(row["engine"], release_number(row["from"]) or (0,), row["name"]) for row in rows)
     except (KeyError, TypeError, ValueError) as error:
-        raise CatalogError(file, "-", "-", str(error)) from error
+        raise CatalogError(Fault(file, "-", "-", str(error))) from error
     return Paces(tuple(sorted(found, key=lambda row: (row.engine, row.since))))

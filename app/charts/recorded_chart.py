@@ -8,7 +8,7 @@ from typing import Any
 from app.calc.notation import significant
 from app.charts.figure import Chart, axis, layout, table_of
 from app.charts.plain import plain
-from app.recording.series import Series
+from app.recording.figures import Series
 
 HEIGHT, ROW_HEIGHT = 300, 18
 MOST_LINES = 8

@@ -10,9 +10,8 @@ from app.default_scenario import DEFAULT_MODEL, default_scenario
 from app.live.machine import custom_items
 from app.live.matched import bandwidth_gap, matched_accelerator
 from app.probes.card import CardReadings, MigInstance
-from app.probes.host_readings import HostReadings
 from app.probes.reading import Reading
-from app.probes.snapshot import ProbeSnapshot
+from app.probes.snapshot import HostReadings, ProbeSnapshot
 from app.scenario import Hardware
 from app.scenario_query import CUSTOM
 from app.web import urls

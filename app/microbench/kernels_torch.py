@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 from app.calc.dtypes import Dtype
-from app.microbench.kernels import (
+from app.microbench.outcome import Stream
+from app.microbench.steps import (
     NoAcceleratorError,
     NoSuchCardError,
     NotOfferedError,
@@ -15,7 +16,6 @@ from app.microbench.kernels import (
     SeenCard,
     Work,
 )
-from app.microbench.outcome import Stream
 
 AMPERE = (8, 0)
 """Compute capability from which there are bf16 and TF32; torch computes them on older cards too, but not so fast."""

@@ -9,14 +9,10 @@ from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 
-from app.microbench.environment import worker_environment
-from app.microbench.faults import Fault, MeasureError
-from app.microbench.lock import held, machine_lock
-from app.microbench.outcome import Outcome, Progress
+from app.microbench.outcome import Fault, MeasureError, Outcome, Progress
 from app.microbench.plan import LIBRARIES, MOST_HELD_FRACTION, Plan
-from app.microbench.result import CardState, MeasuredRoofs
-from app.microbench.runner import WORKER, Limits, run_worker
-from app.microbench.store import RoofStore
+from app.microbench.result import CardState, MeasuredRoofs, RoofStore
+from app.microbench.runner import WORKER, Limits, held, machine_lock, run_worker, worker_environment
 from app.probes.card import CardReadings
 from app.probes.nvml_card import VENDOR as NVIDIA
 from app.probes.plausible import text

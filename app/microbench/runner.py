@@ -1,22 +1,142 @@
-"""Runs the worker in a process group of its own, believes nothing it says unread, and ends it whatever happens."""
+"""Runs the worker alone on the machine, in a process group of its own; believes nothing it says, and always ends it."""
 
 import asyncio
+import fcntl
 import logging
 import os
+import re
 import signal
 import sys
+import tempfile
+import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from app.microbench.faults import Fault, MeasureError
-from app.microbench.heard import GarbledLineError, said_in
-from app.microbench.lines import MOST_LINE_BYTES
-from app.microbench.outcome import Failure, Outcome, Progress
+from pydantic import TypeAdapter
+
+from app.microbench.outcome import MOST_LINE_BYTES, Failure, Fault, Line, MeasureError, Outcome, Progress
 from app.microbench.plan import Plan
 from app.probes.plausible import text
+
+_NAMES = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT"),
+        *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX"),
+        *("GPU_DEVICE_ORDINAL", "XDG_CACHE_HOME"),
+    }
+)
+_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "HIP_", "HSA_", "ROCM_", "ROCR_", "CUPY_", "TORCH_", "PYTORCH_", "CUBLAS")
+_SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|KEY")
+
+FEW_THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+"""The card computes: threads of the processor's own libraries would only take memory for their stacks."""
+
+
+def worker_environment(own: Mapping[str, str], card_uuid: str | None) -> dict[str, str]:
+    """The variables for the worker: those of `own` that loaders, CUDA and ROCm read, none that may hold a secret.
+
+    With `card_uuid`, the driver's key of an NVIDIA card, the worker sees that card alone, as number 0. Without it cards
+    keep the order of the PCI bus, which is that of the driver.
+    """
+    kept = {
+        name: value
+        for name, value in own.items()
+        if (name in _NAMES or name.startswith(_PREFIXES)) and not _SECRET.search(name)
+    }
+    pinned = {} if card_uuid is None else {"CUDA_VISIBLE_DEVICES": card_uuid}
+    return kept | FEW_THREADS | {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} | pinned
+
+
+# In a folder that all users share somebody may have put a link or a pipe there, which would wait for a writer.
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_ATTEMPTS = 4
+_PAUSE_S = 0.005
+
+
+def machine_lock() -> Path:
+    """The lock file of the machine: in the folder for temporary files, which all users share."""
+    return Path(tempfile.gettempdir()) / "tokenroof-measure.lock"
+
+
+@contextmanager
+def held(path: Path) -> Iterator[int]:
+    """The lock, for the length of the `with`; its descriptor may be left to a child, and then lasts as long as that.
+
+    The file stays, for deleting it would race.
+
+    Raises:
+        MeasureError: RUNNING, somebody else holds it; NOT_STARTED, there can be no such file.
+    """
+    try:
+        descriptor = _opened(path)
+    except OSError as error:
+        raise MeasureError(Fault.NOT_STARTED) from error
+    try:
+        _take(descriptor)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def is_held(path: Path) -> bool:
+    """Whether anybody measures on this machine now."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _opened(path: Path) -> int:
+    # For reading, which is enough to lock: the file may be another user's. The kernel refuses to open such a file in a
+    # shared folder with O_CREAT, so that is the second attempt.
+    try:
+        return os.open(path, _FLAGS)
+    except FileNotFoundError:
+        return os.open(path, _FLAGS | os.O_CREAT, 0o644)
+
+
+def _take(descriptor: int) -> None:
+    """At once, or not at all; who only looks (`is_held`) is gone in less than a pause."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if attempt == _ATTEMPTS:
+                raise MeasureError(Fault.RUNNING) from None
+            time.sleep(_PAUSE_S)
+        else:
+            return
+
+
+_LINE: Final = TypeAdapter(Line)
+
+
+class GarbledLineError(ValueError):
+    """The line is none that a worker writes."""
+
+
+def said_in(line: bytes) -> Progress | Outcome | Failure:
+    """What the line says.
+
+    Raises:
+        GarbledLineError: it is not one of ours, or says what cannot be; the error does not repeat it.
+    """
+    try:
+        return _LINE.validate_json(line, strict=True).said
+    except ValueError:
+        raise GarbledLineError("This is no line of the worker.") from None
+
 
 logger = logging.getLogger("tokenroof.microbench")
 

@@ -5,12 +5,11 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from app.microbench.faults import Fault, MeasureError
-from app.microbench.lock import is_held
 from app.microbench.measure import Rig, measure
-from app.microbench.outcome import Progress
+from app.microbench.outcome import Fault, MeasureError, Progress
 from app.microbench.plan import DEFAULT_SECONDS
 from app.microbench.result import MeasuredRoofs
+from app.microbench.runner import is_held
 
 logger = logging.getLogger("tokenroof.microbench")
 

@@ -1,15 +1,146 @@
-"""All steps of a plan, one after the other, on one card."""
+"""The steps of a plan on one card: what a library must offer, how a pass is timed, and what is measured in turn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from app.calc.dtypes import Dtype
 from app.calc.units import GIB
-from app.microbench.faults import Fault, MeasureError
-from app.microbench.kernels import Kernels, NotOfferedError, OutOfCardMemoryError, SeenCard, Work
-from app.microbench.outcome import Outcome, ProductRate, Progress, Skipped, SkipReason, Stream, StreamRate, Timing
+from app.microbench.outcome import (
+    Fault,
+    MeasureError,
+    Outcome,
+    ProductRate,
+    Progress,
+    Skipped,
+    SkipReason,
+    Stream,
+    StreamRate,
+    Timing,
+    timing_of,
+)
 from app.microbench.plan import ELEMENT_BYTES, Plan, product_bytes, room_bytes, vector_elements
-from app.microbench.timed import TooSlowError, timed
+
+Work = Callable[[], object]
+"""One pass, queued on the card; what it works on lives as long as it does."""
+
+
+class NoAcceleratorError(Exception):
+    """The library is there, and no accelerator that it can use."""
+
+
+class NoSuchCardError(Exception):
+    """The library sees fewer cards: `count` of them."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        super().__init__(f"{count} cards")
+
+
+class NotOfferedError(Exception):
+    """The library, or the card, does not do arithmetic in this number format."""
+
+
+class OutOfCardMemoryError(Exception):
+    """The card has not the memory, or not within the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenCard:
+    """The card as the library sees it; `cache_bytes` is its last cache, None where the library does not tell.
+
+    `free_bytes` is what all programs together have left of `total_bytes`.
+    """
+
+    name: str
+    total_bytes: int
+    free_bytes: int
+    cache_bytes: int | None
+
+
+class Kernels(Protocol):
+    """One library on one card. Not for several threads."""
+
+    @property
+    def library(self) -> str:
+        """Its name."""
+
+    def versions(self) -> dict[str, str]:
+        """Its version and that of what it was built for."""
+
+    def card(self) -> SeenCard:
+        """The card now."""
+
+    def limit_memory(self, most_bytes: int) -> None:
+        """Lets the library take no more of the card's memory than this, whatever it is asked for."""
+
+    def streams(self, elements: int) -> Mapping[Stream, Work]:
+        """The passes over three vectors of fp32 elements. Raises OutOfCardMemoryError."""
+
+    def product(self, dtype: Dtype, size: int) -> Work:
+        """The product of two square matrices of random numbers, tried once.
+
+        Raises:
+            NotOfferedError, OutOfCardMemoryError: it cannot be had.
+        """
+
+    def intervals_s(self, work: Work, count: int) -> list[float]:
+        """Seconds of each of `count` passes, one behind the other, from event to event on the card."""
+
+    def release(self) -> None:
+        """Gives memory back that no work holds any more. Raises what the card has met in the meantime."""
+
+
+BATCH = 25
+"""Passes that are queued on the card before it is waited for: few enough to stop in time, and the first of a batch,
+which an empty queue makes a little longer, weighs little."""
+
+FEWEST = 5
+"""Passes without which there is no median to speak of."""
+
+_WARM_UP_SHARE = 1 / 3
+
+
+class TooSlowError(Exception):
+    """Not even the fewest passes fit into the time."""
+
+
+def timed(kernels: Kernels, work: Work, plan: Plan, share_s: float, clock: Callable[[], float]) -> Timing:
+    """Median and best of up to `plan.iterations` passes after `plan.warm_ups` of them, within `share_s` seconds.
+
+    Where the time is short, warm-ups end after a third of it; of either kind there are always `FEWEST`. `clock` is in
+    seconds, monotonic.
+
+    Raises:
+        TooSlowError: the time does not suffice for that.
+        OutOfCardMemoryError: a pass needs more memory than there is.
+        ValueError: the card's clock gave times that cannot be.
+    """
+    begun_at = clock()
+    # The first pass loads code and picks kernels; the second one tells the pace.
+    kernels.intervals_s(work, 1)
+    pace_s = max(kernels.intervals_s(work, 1)[0], 0.0)
+    ends_at = begun_at + share_s
+    if pace_s * 2 * FEWEST > ends_at - clock():
+        raise TooSlowError
+    _passes(kernels, work, plan.warm_ups - 2, (begun_at + share_s * _WARM_UP_SHARE, clock), pace_s)
+    return timing_of(_passes(kernels, work, plan.iterations, (ends_at, clock), pace_s))
+
+
+def _passes(
+    kernels: Kernels, work: Work, most: int, until: tuple[float, Callable[[], float]], pace_s: float
+) -> list[float]:
+    """Seconds of each pass: `most` of them, fewer where the time ends before, but never fewer than `FEWEST`."""
+    ends_at, clock = until
+    times_s: list[float] = []
+    while (missing := most - len(times_s)) > 0:
+        fits = int((ends_at - clock()) / pace_s) if pace_s > 0 else BATCH
+        owed = FEWEST - len(times_s)
+        if max(fits, owed) < 1:
+            break
+        times_s += kernels.intervals_s(work, min(missing, BATCH, max(fits, owed)))
+    return times_s
+
 
 WORKSPACE_BYTES = GIB // 2
 """What a library may take beside the buffers: cuBLAS wants 32 MiB on Hopper, hipBLASLt up to 128 MiB."""

@@ -1,7 +1,7 @@
 """The process that measures: `python -m app.microbench.worker`, started by `app.microbench.runner` and by nobody else.
 
 Reads a plan from its standard input, and ends when that ends: its parent is gone then. Writes lines to its standard
-output (`app.microbench.lines`); whatever a library prints goes to the standard error.
+output (`app.microbench.outcome`); whatever a library prints goes to the standard error.
 
 Its own limits, set before a library is loaded:
 
@@ -22,12 +22,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import BinaryIO
 
-from app.microbench.faults import Fault, MeasureError
-from app.microbench.kernels import Kernels, NoAcceleratorError, NoSuchCardError
-from app.microbench.lines import line_of
-from app.microbench.outcome import Failure, Outcome, Progress
+from app.microbench.outcome import Failure, Fault, MeasureError, Outcome, Progress, line_of
 from app.microbench.plan import Plan, plan_of
-from app.microbench.steps import Steps
+from app.microbench.steps import Kernels, NoAcceleratorError, NoSuchCardError, Steps
 
 NICENESS = 10
 

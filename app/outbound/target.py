@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-from app.outbound.address import IPAddress
-from app.outbound.errors import BlockedError
-from app.outbound.policy import DEFAULT_PORTS, Policy
-from app.outbound.reach import place_of
+from app.outbound.policy import DEFAULT_PORTS, BlockedError, IPAddress, Policy, place_of
 
 LONGEST_URL = 4_096  # a signed address of a content network has a query of a kilobyte or two
 LONGEST_NAME = 253

@@ -9,18 +9,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from app.probes.amd_answers import figure
 from app.probes.amd_card import ENDS_THE_CARD, VENDOR, read_card
 from app.probes.amd_meters import CardMeters
-from app.probes.amd_names import NAMES, CardNames
-from app.probes.amd_smi import AmdSmi
-from app.probes.amd_sysfs import DRM, KernelCard, find_cards, read_kernel_card
+from app.probes.amd_smi import AmdSmi, figure
+from app.probes.amd_sysfs import DRM, NAMES, CardNames, KernelCard, find_cards, read_kernel_card
 from app.probes.card import CardReadings
-from app.probes.kernel_file import read_text
+from app.probes.kernel_file import MEMINFO, read_text
 from app.probes.plausible import text
 from app.probes.reading import Absence, Reading, units_of
 from app.probes.snapshot import Kind, ProbeSnapshot, utc_now
-from app.probes.unified_memory import MEMINFO
 
 CARD_LIMIT = 256
 """More cards and partitions than any machine holds: a driver that counts more is not believed."""

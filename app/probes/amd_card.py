@@ -4,10 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from app.probes.amd_answers import figure, milliwatts
-from app.probes.amd_memory import Pool, card_memory, is_integrated, peak_bandwidth
-from app.probes.amd_meters import CardMeters
-from app.probes.amd_smi import AmdSmi, Choice
+from app.probes.amd_meters import CardMeters, Pool, card_memory, is_integrated, peak_bandwidth
+from app.probes.amd_smi import AmdSmi, Choice, figure, milliwatts
 from app.probes.card import BITS, CELSIUS, MEGAHERTZ, PERCENT, WATTS, CardReadings
 from app.probes.plausible import text, whole
 from app.probes.reading import Absence, Reading

@@ -9,11 +9,10 @@ from typing import TypeVar
 import psutil
 
 from app.probes.card import BYTES, PERCENT
-from app.probes.host_readings import HostReadings
 from app.probes.kernel_file import read_number, read_text
 from app.probes.plausible import whole
 from app.probes.reading import Absence, Reading
-from app.probes.snapshot import Kind, ProbeSnapshot, utc_now
+from app.probes.snapshot import HostReadings, Kind, ProbeSnapshot, utc_now
 
 CGROUP = Path("/sys/fs/cgroup")
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from app.probes.protocol import Probe
 from app.probes.reading import Absence
-from app.probes.snapshot import ProbeSnapshot
+from app.probes.snapshot import Probe, ProbeSnapshot
 
 CALL_TIMEOUT_S = 3.0
 CLOSE_TIMEOUT_S = 0.5

@@ -8,15 +8,13 @@ from datetime import datetime
 from pathlib import Path
 
 from app.probes.card import CardReadings
-from app.probes.nvml import Nvml
-from app.probes.nvml_card import VENDOR, KernelFiles, read_card
-from app.probes.nvml_device import Device
-from app.probes.nvml_jetson import SYSFS
-from app.probes.nvml_state import CardStates
+from app.probes.kernel_file import MEMINFO
+from app.probes.nvml import Device, Nvml
+from app.probes.nvml_card import SYSFS, VENDOR, KernelFiles, read_card
+from app.probes.nvml_meters import CardStates
 from app.probes.plausible import text
 from app.probes.reading import Absence
 from app.probes.snapshot import Kind, ProbeSnapshot, utc_now
-from app.probes.unified_memory import MEMINFO
 
 CARD_LIMIT = 256
 """More cards than any machine holds: a driver that counts more is not believed."""

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from app.probes.lane import CALL_TIMEOUT_S, Lane
-from app.probes.protocol import Probe
-from app.probes.snapshot import ProbeSnapshot
+from app.probes.snapshot import Probe, ProbeSnapshot
 
 HISTORY_S = 60.0
 HISTORY_ROUNDS = 400

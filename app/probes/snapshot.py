@@ -1,14 +1,33 @@
-"""What a probe hands over: the readings of one source, frozen at one instant."""
+"""What a probe is, and what it hands over: the readings of one source, frozen at one instant."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, Protocol
 
-from app.probes.card import CardReadings
-from app.probes.host_readings import HostReadings
-from app.probes.reading import Absence, Reading
+from app.probes.card import BYTES, PERCENT, CardReadings
+from app.probes.reading import Absence, Reading, in_unit, units_of
 from app.probes.servers.readings import ServerReadings
+
+
+@dataclass(frozen=True, slots=True)
+class HostReadings:
+    """The machine at one instant: no name of it, and nothing about its processes.
+
+    `cpu_percent` is the mean over the logical processors since the last sample. `memory_available_bytes` is what a new
+    process could be given without swapping.
+    """
+
+    cpu_percent: Reading[float] = in_unit(PERCENT)
+    logical_cpus: Reading[int] = in_unit("")
+    memory_total_bytes: Reading[int] = in_unit(BYTES)
+    memory_available_bytes: Reading[int] = in_unit(BYTES)
+    swap_used_bytes: Reading[int] = in_unit(BYTES)
+
+    def document(self) -> dict[str, object]:
+        """The JSON-ready form."""
+        return {name: getattr(self, name).document() for name in units_of(HostReadings)}
+
 
 Kind = Literal["cards", "host", "server"]
 STALE_AFTER_POLLS = 2
@@ -101,3 +120,25 @@ class ProbeSnapshot:
             "missed_polls": self.missed_polls,
             "stale": self.stale,
         }
+
+
+class Probe(Protocol):
+    """A source of readings: blocking, so to be called away from the event loop; the `Sampler` does that."""
+
+    @property
+    def name(self) -> str:
+        """A short constant such as "nvidia": the `source` of its snapshots."""
+
+    @property
+    def label(self) -> str:
+        """What a person calls the source: the `label` of its snapshots."""
+
+    @property
+    def kind(self) -> Kind:
+        """What its snapshots are of."""
+
+    def snapshot(self) -> ProbeSnapshot:
+        """The readings now. Never raises: whatever goes wrong is an absence in the answer. May block for seconds."""
+
+    def close(self) -> None:
+        """Lets go of the driver. Never raises; may be called twice; a later `snapshot` opens it again."""

@@ -1,15 +1,17 @@
-"""What is kept of a round of readings: numbers by name, and nothing that tells which machine they are of."""
+"""What is kept of a round of readings, numbers by name; and the same as series and as CSV."""
 
 from collections.abc import Iterable, Iterator
-from itertools import count
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import chain, count
 from typing import Any
 
+from app.csv_text import csv_text
 from app.probes.card import CardReadings, MigInstance
-from app.probes.host_readings import HostReadings
 from app.probes.reading import units_of
 from app.probes.servers.readings import ServerReadings
-from app.probes.snapshot import ProbeSnapshot
-from app.store.samples import Sample
+from app.probes.snapshot import HostReadings, ProbeSnapshot
+from app.store.samples import Sample, Samples
 
 CARD_FIGURES = (
     "memory_used_bytes",
@@ -85,3 +87,98 @@ def _present(
 ) -> dict[str, float]:
     values: dict[str, Any] = {name: getattr(readings, name).value for name in names}
     return {name: value for name, value in values.items() if value is not None}
+
+
+GAP_INTERVALS = 3
+MOST_POINTS = 600
+_ORDER = {name: place for place, name in enumerate(UNITS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The values of one figure of one source in `unit`, by time; None where the line is broken."""
+
+    source: str
+    figure: str
+    unit: str
+    times: tuple[datetime, ...]
+    values: tuple[float | None, ...]
+
+
+@dataclass(slots=True)
+class _Line:
+    times: list[datetime] = field(default_factory=list)
+    values: list[float | None] = field(default_factory=list)
+
+    def add(self, moment: datetime, value: float, interval: timedelta) -> None:
+        if self.times and moment - self.times[-1] > GAP_INTERVALS * interval:
+            self.times.append(self.times[-1] + interval)
+            self.values.append(None)
+        self.times.append(moment)
+        self.values.append(value)
+
+
+def recorded_series(
+    samples: Samples,
+    start: datetime,
+    end: datetime,
+    every_s: float,
+    source: str | None = None,
+    most_points: int = MOST_POINTS,
+) -> tuple[Series, ...]:
+    """The lines of what was recorded from `start` to before `end`, every `every_s` seconds, thinned to `most_points`.
+
+    Raises:
+        StoreError: as in `Samples`.
+    """
+    slice_s = (end - start).total_seconds() / max(most_points - 1, 1)
+    return series_of(samples.between(start, end, source, most_points), max(every_s, slice_s))
+
+
+def series_of(samples: Iterable[Sample], interval_s: float) -> tuple[Series, ...]:
+    """The lines of samples in order of their times, by source and then in the order of the figures.
+
+    A line is broken where its figure is missing for more than three times `interval_s`, the seconds that lie between
+    two samples where nothing is amiss.
+    """
+    interval = timedelta(seconds=interval_s)
+    lines: dict[tuple[str, str], _Line] = {}
+    for sample in samples:
+        for figure, value in sample.figures.items():
+            lines.setdefault((sample.source, figure), _Line()).add(sample.taken_at, value, interval)
+    return tuple(
+        Series(source, figure, UNITS.get(figure, ""), tuple(line.times), tuple(line.values))
+        for (source, figure), line in sorted(lines.items(), key=_place)
+    )
+
+
+def _place(item: tuple[tuple[str, str], _Line]) -> tuple[str, int, str]:
+    (source, figure), _ = item
+    return source, _ORDER.get(figure, len(_ORDER)), figure
+
+
+COLUMNS = ("taken_at", "source", "figure", "value", "unit")
+LONGEST_WINDOW = timedelta(days=7)
+
+
+def csv_pieces(samples: Samples, start: datetime, end: datetime) -> Iterator[str]:
+    """The text of what was recorded from `start` to before `end`: a header, then a line for each figure.
+
+    The first rows are read at once, so that a store that fails says so before anything was sent.
+
+    Raises:
+        ValueError: the window is empty or longer than `LONGEST_WINDOW`.
+        StoreError: as in `Samples`; later ones come out of the iterator.
+    """
+    if not timedelta(0) < end - start <= LONGEST_WINDOW:
+        raise ValueError(f"A download covers at most {LONGEST_WINDOW.days} days, and more than none.")
+    batches = samples.stream(start, end)
+    first = next(batches, ())
+    return chain((csv_text([COLUMNS]),), (csv_text(_lines_of(batch)) for batch in chain((first,), batches)))
+
+
+def _lines_of(batch: Iterable[Sample]) -> Iterator[tuple[str | float, ...]]:
+    for sample in batch:
+        taken_at = sample.taken_at.isoformat(timespec="milliseconds")
+        for figure, value in sample.figures.items():
+            yield taken_at, sample.source, figure, value, UNITS.get(figure, "")

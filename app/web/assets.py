@@ -1,112 +1,124 @@
-"""The built browser assets at run time: their addresses for the templates, and the ASGI app that serves them."""
+"""The built browser assets at run time: their addresses for the templates, and the app that serves them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from starlette.datastructures import Headers
+from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import Receive, Scope, Send
 
-from app.web.asset_manifest import Asset, AssetsMissingError, Manifest
-
-__all__ = ["MOUNT_PATH", "AssetFiles", "Assets", "AssetsMissingError", "UnknownAssetError"]
-
 MOUNT_PATH = "/assets"
+CURRENT = "current"
+"""The file that names the folder of the current build: the digest of all that is in it."""
+CONTENT_TYPES = MappingProxyType(
+    {
+        ".css": "text/css; charset=utf-8",
+        ".js": "text/javascript; charset=utf-8",
+        ".svg": "image/svg+xml; charset=utf-8",
+        ".txt": "text/plain; charset=utf-8",
+        ".webmanifest": "application/manifest+json; charset=utf-8",
+        ".ico": "image/x-icon",
+        ".png": "image/png",
+        ".woff2": "font/woff2",
+    }
+)
+"""Every file type that may lie in static/."""
+TEXT_TYPES = frozenset(suffix for suffix, content_type in CONTENT_TYPES.items() if "charset" in content_type)
+"""File types stored compressed as well; the others are compressed in themselves."""
+ENCODINGS = MappingProxyType({"br": ".br", "gzip": ".gz", "identity": ""})
+"""Suffix of the stored file for each content coding, best first."""
+_FOR_EVER = {
+    "Cache-Control": "public, max-age=31536000, immutable",
+    "Vary": "Accept-Encoding",
+    "Accept-Ranges": "none",
+}
+
+
+class AssetsMissingError(RuntimeError):
+    """There is no complete asset build in the folder."""
+
+    def __init__(self, missing: Path) -> None:
+        super().__init__(f"The browser assets are not built ({missing} is missing): run make assets.")
 
 
 class UnknownAssetError(LookupError):
     """A template asks for an asset that the build did not make."""
 
-    def __init__(self, path: str, known: Mapping[str, object]) -> None:
+    def __init__(self, path: str, known: Collection[str]) -> None:
         super().__init__(f"No asset {path!r}; the build has: {', '.join(sorted(known)) or 'none'}.")
 
 
+def current_build(folder: Path) -> str | None:
+    """The digest of the build that is in force, if there is one."""
+    try:
+        return (folder / CURRENT).read_text().strip() or None
+    except FileNotFoundError:
+        return None
+
+
 class Assets:
-    """The manifest of one build, read once. Raises AssetsMissingError."""
+    """One build, looked at once. Raises AssetsMissingError."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.by_path = Manifest.read(folder).assets
+        digest = current_build(folder)
+        if digest is None or not (folder / digest).is_dir():
+            raise AssetsMissingError(folder / (digest or CURRENT))
+        self.digest, self.folder = digest, folder / digest
+        names = {path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file()}
+        self.paths = frozenset(name for name in names if Path(name).suffix in CONTENT_TYPES)
 
     def url(self, path: str) -> str:
         """Address of an asset, by its path in static/. Raises UnknownAssetError."""
-        try:
-            return f"{MOUNT_PATH}/{self.by_path[path].file}"
-        except KeyError:
-            raise UnknownAssetError(path, self.by_path) from None
+        if path not in self.paths:
+            raise UnknownAssetError(path, self.paths)
+        return f"{MOUNT_PATH}/{self.digest}/{path}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Representation:
-    """One file in one content coding, ready to send."""
+class AssetFiles(StaticFiles):
+    """Serves the files of one build, each in the best coding the client accepts.
 
-    body: bytes
-    etag: str
-    headers: list[tuple[bytes, bytes]]
-
-
-class AssetFiles:
-    """ASGI app that serves the files of one build from memory, each in the best coding the client accepts.
-
-    The names carry a fingerprint, so an answer may be kept for ever; anything but such a name is not found.
-    Raises AssetsMissingError when a file of the manifest is not there.
+    The addresses carry the digest of the build, so an answer may be kept for ever; any other digest is not found.
     """
 
     def __init__(self, assets: Assets) -> None:
-        # About 2 MB: a later build may then remove these files under a running server.
-        self._files = {asset.file: _representations(assets.folder, asset) for asset in assets.by_path.values()}
+        super().__init__(directory=assets.folder)
+        self._assets = assets
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; Range is ignored, as RFC 9110 allows."""
+        """Answer one request."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
             return
-        status, headers, body = self._answer(scope)
-        headers = [*headers, (b"content-length", str(len(body)).encode())] if status != 304 else headers
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+        # A request for many small ranges would cost far more than the file; RFC 9110 lets a server ignore the header.
+        headers = [header for header in scope["headers"] if header[0] != b"range"]
+        await super().__call__({**scope, "headers": headers}, receive, send)
 
-    def _answer(self, scope: Scope) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """The file at the path below the mount, which begins with the digest."""
         if scope["method"] not in ("GET", "HEAD"):
-            return 405, [(b"allow", b"GET, HEAD"), *_PLAIN_TEXT], b"Method not allowed\n"
-        # A mounted app sees the whole path; the part that led here is its root_path.
-        name = scope["path"].removeprefix(scope.get("root_path", "")).removeprefix("/")
-        codings = self._files.get(name)
-        if codings is None:
-            return 404, _PLAIN_TEXT, b"Not found\n"
+            return _plain(405, "Method not allowed\n", {"Allow": "GET, HEAD"})
+        digest, _, name = path.partition("/")
+        if digest != self._assets.digest or name not in self._assets.paths:
+            return _plain(404, "Not found\n")
+        suffix = Path(name).suffix
         request = Headers(scope=scope)
-        chosen = codings[_best_coding(",".join(request.getlist("accept-encoding")), codings)]
-        if _names_etag(",".join(request.getlist("if-none-match")), chosen.etag):
-            return 304, chosen.headers[:3], b""
-        return 200, chosen.headers, chosen.body
+        codings = ENCODINGS if suffix in TEXT_TYPES else {"identity": ""}
+        coding = _best_coding(",".join(request.getlist("accept-encoding")), codings)
+        file, status = self.lookup_path(name + codings[coding])
+        if status is None:
+            return _plain(404, "Not found\n")
+        headers = _FOR_EVER if coding == "identity" else _FOR_EVER | {"Content-Encoding": coding}
+        response = FileResponse(file, headers=headers, media_type=CONTENT_TYPES[suffix], stat_result=status)
+        return NotModifiedResponse(response.headers) if self.is_not_modified(response.headers, request) else response
 
 
-_PLAIN_TEXT = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store")]
+def _plain(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
+    return PlainTextResponse(text, status, {"Cache-Control": "no-store"} | dict(headers or {}))
 
 
-def _representations(folder: Path, asset: Asset) -> dict[str, _Representation]:
-    return {coding: _representation(folder / name, coding, asset) for coding, name in asset.stored_files.items()}
-
-
-def _representation(path: Path, coding: str, asset: Asset) -> _Representation:
-    try:
-        body = path.read_bytes()
-    except FileNotFoundError:
-        raise AssetsMissingError(path) from None
-    etag = f'"{path.name}"'
-    headers = [
-        # The first three go with 304 as well.
-        (b"cache-control", b"public, max-age=31536000, immutable"),
-        (b"vary", b"Accept-Encoding"),
-        (b"etag", etag.encode()),
-        (b"content-type", asset.content_type.encode()),
-    ]
-    if coding != "identity":
-        headers.append((b"content-encoding", coding.encode()))
-    return _Representation(body, etag, headers)
-
-
-def _best_coding(accept_encoding: str, available: Mapping[str, object]) -> str:
+def _best_coding(accept_encoding: str, available: Collection[str]) -> str:
     weights = dict(_weight(element) for element in accept_encoding.lower().split(","))
     # Uncompressed is the answer of last resort even to one who refuses it: RFC 9110 prefers that to an error.
     return next((coding for coding in available if weights.get(coding, weights.get("*", 0.0)) > 0), "identity")
@@ -119,7 +131,3 @@ def _weight(element: str) -> tuple[str, float]:
         return coding.strip(), float(value) if name.strip() == "q" else 1.0
     except ValueError:
         return coding.strip(), 0.0
-
-
-def _names_etag(if_none_match: str, etag: str) -> bool:
-    return any(part.strip().removeprefix("W/") in ("*", etag) for part in if_none_match.split(","))

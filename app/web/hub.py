@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
+from cachetools import TLRUCache
+
 from app.outbound.client import OK, Fetched, Outbound
-from app.outbound.errors import OutboundError, TooLargeError, TooSlowError, WrongTypeError
-from app.outbound.policy import Policy
+from app.outbound.policy import OutboundError, Policy, TooLargeError, TooSlowError, WrongTypeError
 from app.settings import Settings
 from app.strict_json import StrictJsonError, loads
 from app.web.hub_errors import HubError, HubFault
-from app.web.recent import Recent
 
 logger = logging.getLogger("tokenroof.hub")
 
@@ -26,7 +26,6 @@ CONFIG: Final = "config.json"
 QUANTIZATION: Final = "hf_quant_config.json"
 MOST_REMEMBERED: Final = 256
 MOST_REMEMBERED_BYTES: Final = 16 * 1024 * 1024
-FAULT_BYTES: Final = 1_024  # what a remembered fault is taken to weigh
 
 # The hub sends its JSON files as plain text; those that lie in object storage come as a stream of bytes.
 CONTENT_TYPES: Final = frozenset({"application/json", "text/plain", "application/octet-stream"})
@@ -80,7 +79,9 @@ class Hub:
     ) -> None:
         self._settings = settings
         self._outbound = outbound or (Outbound(policy_of(settings)) if settings.hub_import else None)
-        self._recent: Recent[_Question, _Files | HubError] = Recent(MOST_REMEMBERED, MOST_REMEMBERED_BYTES, clock)
+        self._recent: TLRUCache[_Question, _Files | HubError] = TLRUCache(
+            MOST_REMEMBERED_BYTES, ttu=self._forgotten_at, timer=clock, getsizeof=_room
+        )
         self._running: dict[_Question, asyncio.Task[_Files | HubError]] = {}
         self._closed = False
 
@@ -129,14 +130,16 @@ class Hub:
         outcome: _Files | HubError
         try:
             outcome = await self._files(question)
-            size_bytes = len(outcome.config) + len(outcome.quantization or b"")
-            self._recent.put(question, outcome, size_bytes, self._settings.hub_cache_s)
         except HubError as error:
             outcome = HubError(error.fault, error.detail)
-            self._recent.put(question, outcome, FAULT_BYTES, error.remembered_s)
         finally:
             del self._running[question]
+        if _room(outcome) <= MOST_REMEMBERED_BYTES:
+            self._recent[question] = outcome
         return outcome
+
+    def _forgotten_at(self, _: _Question, outcome: "_Files | HubError", now: float) -> float:
+        return now + (outcome.remembered_s if isinstance(outcome, HubError) else self._settings.hub_cache_s)
 
     async def _files(self, question: _Question) -> _Files:
         """Both files of one commit, within the time of one import."""
@@ -169,6 +172,14 @@ class Hub:
 
     def _address(self, question: _Question, file: str) -> str:
         return f"https://{self._settings.hub_host}/{question.name}/resolve/{question.revision}/{file}"
+
+
+def _room(outcome: "_Files | HubError") -> int:
+    """Bytes that an outcome is counted as; no less than its share, so that not too many are remembered."""
+    least = MOST_REMEMBERED_BYTES // MOST_REMEMBERED
+    return (
+        least if isinstance(outcome, HubError) else max(least, len(outcome.config) + len(outcome.quantization or b""))
+    )
 
 
 def policy_of(settings: Settings) -> Policy:

@@ -1,8 +1,10 @@
 """Routes that read JSON strictly, and the responses that write it."""
 
+import math
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import orjson
 from fastapi import HTTPException, Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
@@ -58,5 +60,22 @@ class JsonResponse(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """`content` as JSON bytes."""
-        return dumps(content)
+        """`content` as JSON bytes.
+
+        Raises:
+            ValueError: a number in it is not finite; orjson alone would write null.
+        """
+        try:
+            text = orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS)
+        except TypeError:  # a whole number of more than 64 bits
+            return dumps(content)
+        waiting = [content]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, dict):
+                waiting.extend(value.values())
+            elif isinstance(value, list | tuple):
+                waiting.extend(value)
+            elif isinstance(value, float) and not math.isfinite(value):
+                raise ValueError("a number that is not finite is not JSON compliant")
+        return text

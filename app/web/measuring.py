@@ -4,7 +4,7 @@ from typing import Final
 
 from starlette.requests import Request
 
-from app.microbench.faults import Fault, MeasureError
+from app.microbench.outcome import Fault, MeasureError
 from app.microbench.plan import DEFAULT_SECONDS
 from app.microbench.service import BenchState
 from app.web.operator import is_operator, require_operator

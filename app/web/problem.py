@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from app.refusal import Refusal, ScenarioError
-from app.strict_json import dumps
+from app.web.json_route import JsonResponse
 
 MEDIA_TYPE = "application/problem+json"
 MOST_ERRORS = 50
@@ -44,7 +44,7 @@ class ProblemError(Exception):
 
     def response(self) -> Response:
         """The problem as a response."""
-        return Response(dumps(self.document()), self.status, self.headers, MEDIA_TYPE)
+        return JsonResponse(self.document(), self.status, self.headers, MEDIA_TYPE)
 
 
 def invalid(errors: Sequence[Refusal]) -> ProblemError:

@@ -4,9 +4,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from app.recording.export import LONGEST_WINDOW
+from app.recording.figures import LONGEST_WINDOW, Series, recorded_series
 from app.recording.recorder import Recorder
-from app.recording.series import Series, recorded_series
 from app.refusal import Refusal
 from app.settings import Settings
 from app.web.problem import ProblemError, invalid

@@ -5,16 +5,18 @@ from collections.abc import Callable, Container
 from typing import Final, Protocol
 
 from app.outbound.client import Fetched
-from app.outbound.errors import (
+from app.outbound.policy import (
+    HTTP_TOO,
     BadAnswerError,
     BlockedError,
     OutboundError,
+    Policy,
+    Ports,
+    Reach,
     TooLargeError,
     TooSlowError,
     UnreachableError,
 )
-from app.outbound.policy import HTTP_TOO, Policy, Ports
-from app.outbound.reach import Reach
 from app.outbound.target import Target
 from app.probes.reading import Absence
 from app.probes.servers.fetching import Fetch, FetchedText, FetchFailed, Path

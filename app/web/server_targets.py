@@ -8,9 +8,7 @@ from typing import Final
 from pydantic import SecretStr
 
 from app.outbound.client import Outbound
-from app.outbound.errors import BlockedError
-from app.outbound.policy import AnyHost, Policy, exactly
-from app.outbound.reach import ANYWHERE
+from app.outbound.policy import ANYWHERE, AnyHost, BlockedError, Policy, exactly
 from app.outbound.target import Target, parse_target
 from app.probes.servers.probe import ServerProbe
 from app.settings import Settings

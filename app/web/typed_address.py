@@ -6,9 +6,20 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from app.outbound.errors import BlockedError
-from app.outbound.policy import DEFAULT_PORTS, AnyHost, OwnHosts, Policy, Ports, exactly
-from app.outbound.reach import LAN, LOCAL, PUBLIC, Place, Reach
+from app.outbound.policy import (
+    DEFAULT_PORTS,
+    LAN,
+    LOCAL,
+    PUBLIC,
+    AnyHost,
+    BlockedError,
+    OwnHosts,
+    Place,
+    Policy,
+    Ports,
+    Reach,
+    exactly,
+)
 from app.outbound.target import Target, parse_target
 from app.refusal import Refusal
 from app.settings import Settings

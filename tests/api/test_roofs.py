@@ -13,8 +13,8 @@ from pydantic import SecretStr
 from starlette.testclient import TestClient
 
 from app.main import create_app
-from app.microbench.lock import held
 from app.microbench.measure import Rig
+from app.microbench.runner import held
 from app.microbench.service import Bench
 from app.probes.reading import Absence, Reading
 from app.settings import Settings

@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -58,16 +57,20 @@ def is_forbidden(name: str) -> bool:
     return any(name == module or name.startswith(f"{module}.") for module in FORBIDDEN_MODULES)
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_has_no_way_out_of_its_own(module: Path) -> None:
-    if not module.is_relative_to(CLIENT):
-        assert list(ways_out(module.read_text(encoding="utf-8"))) == []
+def test_no_module_has_a_way_out_of_its_own() -> None:
+    found = {
+        str(module.relative_to(ROOT)): ways
+        for module in MODULES
+        if not module.is_relative_to(CLIENT) and (ways := list(ways_out(module.read_text(encoding="utf-8"))))
+    }
+    assert len(MODULES) > 100
+    assert found == {}
 
 
 def test_the_client_is_where_it_is_looked_for() -> None:
     found = {path.name: set(ways_out(path.read_text(encoding="utf-8"))) for path in CLIENT.glob("*.py")}
     assert "httpcore2" in found["client.py"]
-    assert "socket" in found["resolver.py"]
+    assert "socket" in found["connection.py"]
 
 
 def test_the_library_is_a_dependency_of_the_product() -> None:

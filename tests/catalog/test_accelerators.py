@@ -8,7 +8,7 @@ import pytest
 from app.calc.accelerator import MemoryBasis
 from app.calc.dtypes import Dtype
 from app.catalog.accelerators import FACTS, AcceleratorRecord, Confidence, Disagreement, Status, load_accelerators
-from app.catalog.errors import CatalogError
+from app.catalog.rows import CatalogError
 
 CATALOG = load_accelerators()
 ALL = pytest.mark.parametrize("row", CATALOG.values(), ids=CATALOG.keys())
@@ -345,8 +345,8 @@ def test_refuses_and_says_where(tmp_path: Path, old: str, new: str, field: str, 
     assert ROW.count(old) == 1
     with pytest.raises(CatalogError) as refused:
         load_accelerators(_write(tmp_path, ROW.replace(old, new)))
-    error = refused.value
-    assert (error.file, error.row, error.field) == (tmp_path / "toys.toml", "toy", field)
+    (error,) = refused.value.faults
+    assert (error.file, error.row, error.key) == (tmp_path / "toys.toml", "toy", field)
     assert words in error.message
     assert all(part in str(error) for part in ("toys.toml", "toy", field, error.message))
 
@@ -355,13 +355,15 @@ def test_refuses_an_id_used_twice_in_two_files(tmp_path: Path) -> None:
     _write(tmp_path, ROW, "a.toml")
     with pytest.raises(CatalogError) as refused:
         load_accelerators(_write(tmp_path, ROW, "b.toml"))
-    assert (refused.value.file.name, refused.value.row, refused.value.field) == ("b.toml", "toy", "id")
+    (error,) = refused.value.faults
+    assert (error.file.name, error.row, error.key) == ("b.toml", "toy", "id")
 
 
 def test_a_row_without_an_id_is_named_by_its_number(tmp_path: Path) -> None:
     with pytest.raises(CatalogError) as refused:
         load_accelerators(_write(tmp_path, ROW + ROW.replace('id = "toy"\n', "")))
-    assert (refused.value.row, refused.value.field, refused.value.message) == ("#2", "id", "missing key")
+    (error,) = refused.value.faults
+    assert (error.row, error.key, error.message) == ("#2", "id", "missing key")
 
 
 @pytest.mark.parametrize(
@@ -371,7 +373,8 @@ def test_a_row_without_an_id_is_named_by_its_number(tmp_path: Path) -> None:
 def test_refuses_a_file_that_holds_no_rows(tmp_path: Path, text: str, field: str) -> None:
     with pytest.raises(CatalogError) as refused:
         load_accelerators(_write(tmp_path, text))
-    assert (refused.value.file, refused.value.field) == (tmp_path / "toys.toml", field)
+    error = refused.value.faults[0]
+    assert (error.file, error.key) == (tmp_path / "toys.toml", field)
 
 
 def test_refuses_an_empty_folder(tmp_path: Path) -> None:

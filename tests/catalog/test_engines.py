@@ -11,7 +11,7 @@ from app.calc.engines.sglang import SglangPolicy
 from app.calc.engines.tensorrt_llm import TensorRtLlmPolicy
 from app.calc.engines.vllm import VllmPolicy
 from app.catalog.engines import DATA_FILE, EngineRecord, Rules, load_engines, release_number
-from app.catalog.errors import CatalogError
+from app.catalog.rows import CatalogError
 from app.scenario import Scenario
 
 ENGINES = load_engines()

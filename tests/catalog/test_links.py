@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.errors import CatalogError
 from app.catalog.links import load_links
+from app.catalog.rows import CatalogError
 from tests.factories import shipped_catalog
 
 ROW = '[[link]]\nid = "a"\nname = "A"\ngbit_per_s = 100\nsource = "a standard"\n'

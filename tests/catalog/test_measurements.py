@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.errors import CatalogError
 from app.catalog.measurements import Metric, load_measurements
+from app.catalog.rows import CatalogError
 from app.measured import scenario_of
 from app.resolve import resolve
 from tests.factories import shipped_catalog

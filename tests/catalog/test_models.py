@@ -13,8 +13,8 @@ from app.calc.layers.dense import DenseFeedForward
 from app.calc.layers.experts import Experts
 from app.calc.layers.grouped_attention import GroupedAttention, QkNorm
 from app.calc.parameters import count_parameters
-from app.catalog.errors import CatalogError
 from app.catalog.models import Confidence, load_models, spelled
+from app.catalog.rows import CatalogError
 from app.scenario import Scenario
 
 CATALOG = load_models()

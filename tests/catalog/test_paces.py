@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.errors import CatalogError
 from app.catalog.paces import load_paces
+from app.catalog.rows import CatalogError
 
 
 @pytest.mark.parametrize(

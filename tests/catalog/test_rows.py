@@ -1,15 +1,16 @@
 """TOML rows read into any dataclass: the annotations are the schema."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import FrozenInstanceError, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated
 
 import pytest
+from pydantic import Field
 
-from app.catalog.errors import CatalogError, Place
-from app.catalog.rows import read_catalog
+from app.catalog.rows import READ_ONLY, CatalogError, read_catalog
 
 
 class Colour(StrEnum):
@@ -32,10 +33,10 @@ class Thing:
     flag: bool = False
     colour: Colour = Colour.RED
     inner: Inner = Inner(1)
-    rates: Mapping[Colour, float] = field(default_factory=lambda: MappingProxyType({}))
-    free: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    rates: Annotated[Mapping[Colour, float], READ_ONLY] = field(default_factory=lambda: MappingProxyType({}))
+    free: Annotated[Mapping[str, int], READ_ONLY] = field(default_factory=lambda: MappingProxyType({}))
     either: float | str = 0.0
-    parts: tuple[Inner, ...] = field(default=(), metadata={"key": "part"})
+    parts: Annotated[tuple[Inner, ...], Field(alias="part")] = ()
 
 
 LEAST = '[[thing]]\nid = "a"\nsources = ["seen"]\n'
@@ -121,10 +122,19 @@ BAD = [
 def test_a_bad_cell_is_refused_at_its_place(tmp_path: Path, line: str, where: str, message: str) -> None:
     with pytest.raises(CatalogError) as caught:
         read(tmp_path, LEAST + line + "\n")
-    error = caught.value
-    assert (error.file.name, error.row, error.field) == ("things.toml", "a", where)
-    assert message in error.message
-    assert str(error) == f"{error.file}, row a, {where}: {error.message}"
+    (fault,) = caught.value.faults
+    assert (fault.file.name, fault.row, fault.key) == ("things.toml", "a", where)
+    assert message in fault.message
+    assert str(caught.value) == f"{fault.file}, row a, {where}: {fault.message}"
+
+
+def test_every_fault_of_every_row_is_told_at_once(tmp_path: Path) -> None:
+    second = LEAST.replace('"a"', '"b"') + 'colour = "green"\n'
+    with pytest.raises(CatalogError) as caught:
+        read(tmp_path, LEAST + "count = 0\nflag = 1\nother = 2\ninner = {}\n" + second + LEAST.replace('"a"', '"c"'))
+    told = {(fault.row, fault.key) for fault in caught.value.faults}
+    assert told == {("a", "count"), ("a", "flag"), ("a", "other"), ("a", "inner.size"), ("b", "colour")}
+    assert len(str(caught.value).splitlines()) == 5
 
 
 @pytest.mark.parametrize(
@@ -151,8 +161,9 @@ def test_a_bad_cell_is_refused_at_its_place(tmp_path: Path, line: str, where: st
 def test_a_bad_file_is_refused(tmp_path: Path, text: str | bytes, row: str, where: str, message: str) -> None:
     with pytest.raises(CatalogError) as caught:
         read(tmp_path, text)
-    assert (caught.value.row, caught.value.field) == (row, where)
-    assert message in caught.value.message
+    (fault,) = caught.value.faults
+    assert (fault.row, fault.key) == (row, where)
+    assert message in fault.message
 
 
 def test_a_folder_is_read_in_the_order_of_file_names(tmp_path: Path) -> None:
@@ -168,9 +179,9 @@ def test_an_empty_folder_is_no_catalog(tmp_path: Path) -> None:
 
 
 def test_what_no_cell_can_tell_alone_is_checked_at_the_end(tmp_path: Path) -> None:
-    def check(row: Thing, place: Place) -> None:
+    def check(row: Thing) -> Iterator[tuple[str, str]]:
         if row.count == 13:
-            raise place.inside("count").refusal("is unlucky")
+            yield "count", "is unlucky"
 
     file = tmp_path / "things.toml"
     file.write_text(LEAST + "count = 13\n")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import plotly.graph_objects as go
 
 from app.charts.recorded_chart import MOST_LINES, recorded_charts
-from app.recording.series import Series
+from app.recording.figures import Series
 from app.strict_json import dumps
 from tests.charts.test_figures import painted
 

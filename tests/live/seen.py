@@ -4,10 +4,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.probes.card import CardReadings
-from app.probes.host_readings import HostReadings
 from app.probes.reading import Absence, Reading
 from app.probes.servers.readings import ServerReadings
-from app.probes.snapshot import ProbeSnapshot
+from app.probes.snapshot import HostReadings, ProbeSnapshot
 
 MIB = 2**20
 TAKEN_AT = datetime(2026, 11, 29, 12, 34, 56, tzinfo=UTC)

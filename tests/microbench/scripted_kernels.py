@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from app.calc.dtypes import Dtype
 from app.calc.units import GIB, MIB
-from app.microbench.kernels import SeenCard, Work
 from app.microbench.outcome import Stream
+from app.microbench.steps import SeenCard, Work
 
 
 @dataclass

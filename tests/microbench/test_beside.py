@@ -6,8 +6,16 @@ import pytest
 
 from app.calc.dtypes import Dtype
 from app.catalog.catalog import load_catalog
-from app.microbench.beside import Share, accelerator_of, achieved_on, roofs_document, shares
-from app.microbench.typical import BANDWIDTH, Band, matmul_band
+from app.microbench.beside import (
+    BANDWIDTH,
+    Band,
+    Share,
+    accelerator_of,
+    achieved_on,
+    matmul_band,
+    roofs_document,
+    shares,
+)
 from tests.microbench.measured import product, roofs, stream
 
 CATALOG = load_catalog()
@@ -83,7 +91,7 @@ def matmul_source() -> str:
 
 @pytest.mark.parametrize("dtype", [Dtype.BF16, Dtype.FP8])
 def test_every_card_of_the_table_is_in_the_catalog(dtype: Dtype) -> None:
-    typical = __import__("app.microbench.typical", fromlist=["_BEST"])
+    typical = __import__("app.microbench.beside", fromlist=["_BEST"])
     ids = {id_ for id_, of in typical._BEST if of is dtype}
     assert ids
     assert ids <= CATALOG.accelerators.keys()

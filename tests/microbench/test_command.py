@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from app.catalog.catalog import load_catalog
-from app.microbench.command import run_measurement
-from app.microbench.lock import held
+from app.microbench.beside import run_measurement
+from app.microbench.runner import held
 from app.probes.reading import Reading
 from tests.microbench.workers import NAME, card, rig, seen
 

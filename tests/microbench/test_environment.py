@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.microbench.environment import worker_environment
+from app.microbench.runner import worker_environment
 
 OWN = {
     "PATH": "/bin",

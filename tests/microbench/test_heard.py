@@ -8,13 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.calc.dtypes import Dtype
-from app.microbench.faults import Fault
-from app.microbench.heard import GarbledLineError, said_in
-from app.microbench.lines import line_of
 from app.microbench.outcome import (
     LONGEST_S,
     SHORTEST_S,
     Failure,
+    Fault,
     Outcome,
     ProductRate,
     Progress,
@@ -23,8 +21,10 @@ from app.microbench.outcome import (
     Stream,
     StreamRate,
     Timing,
+    line_of,
     timing_of,
 )
+from app.microbench.runner import GarbledLineError, said_in
 
 TIMINGS = st.lists(st.floats(SHORTEST_S, LONGEST_S), min_size=1, max_size=4).map(timing_of)
 OUTCOMES = st.builds(

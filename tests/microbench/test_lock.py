@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.microbench.faults import Fault, MeasureError
-from app.microbench.lock import held, is_held, machine_lock
+from app.microbench.outcome import Fault, MeasureError
+from app.microbench.runner import held, is_held, machine_lock
 from app.settings import ROOT
 
 CHILD = "import sys; print('ready', flush=True); sys.stdin.read()"

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.microbench.faults import Fault, MeasureError
-from app.microbench.lock import held
 from app.microbench.measure import NotKeptError, Rig, installed_libraries, measure
-from app.microbench.outcome import Outcome
+from app.microbench.outcome import Fault, MeasureError, Outcome
 from app.microbench.result import MeasuredRoofs
+from app.microbench.runner import held
 from app.probes.amd_card import VENDOR as AMD
 from app.probes.card import CardReadings
 from app.probes.reading import Absence, Reading

@@ -10,12 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from app.microbench.faults import Fault, MeasureError
-from app.microbench.lines import MOST_LINE_BYTES, line_of
-from app.microbench.lock import held, is_held
-from app.microbench.outcome import Failure, Outcome, Progress
+from app.microbench.outcome import MOST_LINE_BYTES, Failure, Fault, MeasureError, Outcome, Progress, line_of
 from app.microbench.plan import Plan
-from app.microbench.runner import Limits, run_worker
+from app.microbench.runner import Limits, held, is_held, run_worker
 from app.settings import ROOT
 from tests.microbench.workers import environment, no_report
 
@@ -141,7 +138,7 @@ def test_who_gives_up_ends_the_worker_too(tmp_path: Path) -> None:
 
 PARENT = """
 import asyncio, pathlib, sys
-from app.microbench.lock import held
+from app.microbench.runner import held
 from app.microbench.plan import Plan
 from app.microbench.runner import run_worker
 from tests.microbench.workers import environment, no_report

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.microbench.faults import Fault, MeasureError
-from app.microbench.lock import held, is_held
-from app.microbench.runner import Limits
+from app.microbench.outcome import Fault, MeasureError
+from app.microbench.runner import Limits, held, is_held
 from app.microbench.service import Bench
 from app.probes.reading import Reading
 from tests.microbench.workers import card, rig, seen

@@ -4,11 +4,9 @@ import pytest
 
 from app.calc.dtypes import Dtype
 from app.calc.units import GIB, MIB
-from app.microbench.faults import Fault, MeasureError
-from app.microbench.kernels import NotOfferedError, OutOfCardMemoryError, SeenCard
-from app.microbench.outcome import Outcome, Progress, Skipped, SkipReason, Stream
+from app.microbench.outcome import Fault, MeasureError, Outcome, Progress, Skipped, SkipReason, Stream
 from app.microbench.plan import Plan
-from app.microbench.steps import WORKSPACE_BYTES, Steps
+from app.microbench.steps import WORKSPACE_BYTES, NotOfferedError, OutOfCardMemoryError, SeenCard, Steps
 from tests.microbench.scripted_kernels import Script
 
 PLAN = Plan(seconds=60, dtypes=(Dtype.BF16, Dtype.FP8), sizes=(16384, 4096))

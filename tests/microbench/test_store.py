@@ -9,7 +9,7 @@ import pytest
 
 from app.calc.dtypes import Dtype
 from app.microbench.outcome import Stream
-from app.microbench.store import FILE_NAME, MOST_FILE_BYTES, MOST_RUNS, RoofStore
+from app.microbench.result import FILE_NAME, MOST_FILE_BYTES, MOST_RUNS, RoofStore
 from tests.microbench.measured import AT, product, roofs, stream
 from tests.microbench.workers import UUID
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.microbench.outcome import Timing
 from app.microbench.plan import Plan
-from app.microbench.timed import BATCH, FEWEST, TooSlowError, timed
+from app.microbench.steps import BATCH, FEWEST, TooSlowError, timed
 from tests.microbench.scripted_kernels import Script
 
 

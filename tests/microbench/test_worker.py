@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from app.calc.dtypes import Dtype
-from app.microbench.faults import Fault, MeasureError
-from app.microbench.lines import Line
-from app.microbench.outcome import Outcome, Progress, Skipped, SkipReason, Stream
+from app.microbench.outcome import Fault, Line, MeasureError, Outcome, Progress, Skipped, SkipReason, Stream
 from app.microbench.plan import Plan
 from app.microbench.runner import WORKER, run_worker
 from app.settings import ROOT

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.microbench.environment import worker_environment
 from app.microbench.measure import Rig
 from app.microbench.outcome import Progress
-from app.microbench.store import RoofStore
+from app.microbench.result import RoofStore
+from app.microbench.runner import worker_environment
 from app.probes.card import CardReadings
 from app.probes.nvml_card import VENDOR as NVIDIA
 from app.probes.reading import Absence, Reading

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.outbound.address import is_public, parse_address
+from app.outbound.policy import is_public, parse_address
 
 PUBLIC = [
     "1.1.1.1",

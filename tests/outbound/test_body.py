@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
-from app.outbound.body import read_body
-from app.outbound.errors import BadAnswerError, TooLargeError
+from app.outbound.client import read_body
+from app.outbound.policy import BadAnswerError, TooLargeError
 
 pytestmark = pytest.mark.anyio
 LIMIT = 1_000

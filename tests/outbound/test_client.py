@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.outbound.errors import (
+from app.outbound.policy import (
     BadAnswerError,
     BlockedError,
     UnreachableError,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.outbound.errors import BadAnswerError, OutboundError, TooLargeError, TooSlowError, WrongTypeError
+from app.outbound.policy import BadAnswerError, OutboundError, TooLargeError, TooSlowError, WrongTypeError
 from tests.outbound.hostile import (
     announced,
     bomb,

@@ -12,8 +12,7 @@ from typing import Final, Literal
 import pytest
 
 from app.outbound.client import Fetched, Outbound
-from app.outbound.errors import BlockedError, OutboundError, TooLargeError, TooSlowError
-from app.outbound.policy import Policy
+from app.outbound.policy import BlockedError, OutboundError, Policy, TooLargeError, TooSlowError
 from app.settings import Settings
 from app.web.hub import policy_of
 from app.web.problem import ProblemError

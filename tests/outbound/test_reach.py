@@ -5,8 +5,7 @@ import ipaddress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.outbound.address import is_public
-from app.outbound.reach import ANYWHERE, LAN, LOCAL, PUBLIC, Place, place_of
+from app.outbound.policy import ANYWHERE, LAN, LOCAL, PUBLIC, Place, is_public, place_of
 
 MACHINE = ["127.0.0.1", "127.0.0.53", "127.255.255.254", "::1", "::ffff:127.0.0.1"]
 NETWORK = [

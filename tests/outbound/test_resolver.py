@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.outbound.errors import BlockedError, UnreachableError
-from app.outbound.reach import LAN, LOCAL, PUBLIC, Reach
-from app.outbound.resolver import checked_addresses, system_resolver
+from app.outbound.connection import checked_addresses, system_resolver
+from app.outbound.policy import LAN, LOCAL, PUBLIC, BlockedError, Reach, UnreachableError
 
 pytestmark = pytest.mark.anyio
 

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.outbound.errors import BlockedError
-from app.outbound.policy import Policy
+from app.outbound.policy import BlockedError, Policy
 from app.outbound.target import LONGEST_URL, Target, parse_target, redirected
 
 NARROW = Policy(frozenset({"hub.example", "files.hub.example"}), frozenset({"application/json"}), 1_000)

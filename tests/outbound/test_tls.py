@@ -13,7 +13,7 @@ import pytest
 from httpcore2 import SOCKET_OPTION, AnyIOBackend, AsyncNetworkBackend, AsyncNetworkStream
 
 from app.outbound.client import Outbound
-from app.outbound.errors import BadAnswerError, TooSlowError, UnreachableError
+from app.outbound.policy import BadAnswerError, TooSlowError, UnreachableError
 from tests.outbound.world import HUB, POLICY, PUBLIC, page
 
 OPENSSL = shutil.which("openssl")

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.outbound.errors import BlockedError
-from app.outbound.policy import HTTP_TOO, AnyHost, OwnHosts, exactly
-from app.outbound.reach import ANYWHERE, LAN, LOCAL, PUBLIC, Reach
+from app.outbound.policy import ANYWHERE, HTTP_TOO, LAN, LOCAL, PUBLIC, AnyHost, BlockedError, OwnHosts, Reach, exactly
 from app.outbound.target import Target, parse_target, redirected
 from tests.outbound.test_target import NARROW, REFUSED
 

@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.microbench.measure import Rig
+from app.microbench.result import RoofStore
 from app.microbench.service import Bench
-from app.microbench.store import RoofStore
 from app.settings import Settings
 from tests.live.seen import card as seen_card
 from tests.live.seen import cards

@@ -4,9 +4,8 @@ from dataclasses import fields
 from typing import Any
 
 from app.probes.card import CardReadings
-from app.probes.protocol import Probe
 from app.probes.reading import Reading
-from app.probes.snapshot import ProbeSnapshot
+from app.probes.snapshot import Probe, ProbeSnapshot
 
 
 def only_card(snapshot: ProbeSnapshot) -> CardReadings:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from app.probes.amd import CARD_LIMIT, CARD_REST_S, AmdProbe
-from app.probes.protocol import Probe
 from app.probes.reading import Absence, Reading
+from app.probes.snapshot import Probe
 
 fake = import_module("tests.probes.fake_amdsmi")
 tree = import_module("tests.probes.fake_sysfs")

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from app.probes.amd_names import CardNames
+from app.probes.amd_sysfs import CardNames
 from app.probes.reading import Absence, Reading
 
 LIST = """\

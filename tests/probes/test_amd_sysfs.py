@@ -10,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.probes.amd_names import CardNames
-from app.probes.amd_sysfs import KernelCard, find_cards, read_kernel_card
+from app.probes.amd_sysfs import CardNames, KernelCard, find_cards, read_kernel_card
 from app.probes.card import CardReadings
 from app.probes.kernel_file import FILE_LIMIT_BYTES
 from app.probes.reading import Absence, Reading, units_of

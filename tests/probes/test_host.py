@@ -14,9 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.probes.host import HostProbe, within_limit
-from app.probes.host_readings import HostReadings
-from app.probes.protocol import Probe
 from app.probes.reading import Absence, Reading
+from app.probes.snapshot import HostReadings, Probe
 
 GIB = 2**30
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 
 from app.probes.card import CardReadings
 from app.probes.nvidia import NvidiaProbe
-from app.probes.nvml_activity import METRICS
+from app.probes.nvml_meters import METRICS
 from app.probes.reading import Absence
 from tests.probes.seen import only_card, second_look
 

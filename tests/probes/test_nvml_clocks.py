@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.probes.nvidia import NvidiaProbe
-from app.probes.nvml_clocks import IDLE, OTHER_REASON, THROTTLE_REASONS, peak_bandwidth
+from app.probes.nvml_card import IDLE, OTHER_REASON, THROTTLE_REASONS, peak_bandwidth
 from app.probes.reading import Absence, Reading
 from tests.probes.seen import only_card
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.probes.nvml_jetson import gpu_load, gpu_temperature
+from app.probes.nvml_card import gpu_load, gpu_temperature
 from app.probes.reading import Absence, Reading
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.probes.counter_rates import LONGEST_WINDOW_S, CounterMeter
 from app.probes.nvidia import NvidiaProbe
-from app.probes.nvml_links import THROUGHPUT_EVERY_S
+from app.probes.nvml_meters import THROUGHPUT_EVERY_S
 from app.probes.reading import Absence, Reading
 from tests.probes.seen import only_card, second_look
 
@@ -146,7 +146,7 @@ def test_two_snapshots_at_once_repeat_the_rate(probe_of: ProbeOf, clock: Any) ->
 
 @pytest.mark.parametrize("count", [-1, 2**63 + 1, 1.5, None, "7", b"7"])
 def test_what_is_no_count_is_no_rate(probe_of: ProbeOf, monkeypatch: pytest.MonkeyPatch, count: object) -> None:
-    monkeypatch.setattr("app.probes.nvml_device.Device._value", lambda self, answer: count)
+    monkeypatch.setattr("app.probes.nvml.Device._value", lambda self, answer: count)
     seen = only_card(probe_of(fake.FakeNvml(fake.FakeCard())).snapshot())
     assert seen.nvlink_sent_bytes_per_s.absence is Absence.IMPLAUSIBLE
     assert seen.pcie_sent_bytes_per_s.value == 1.2e9

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from app.recording.export import LONGEST_WINDOW, csv_pieces
+from app.recording.figures import LONGEST_WINDOW, csv_pieces
 from app.store import samples as module
 from app.store.errors import StoreUnavailableError
 from app.store.samples import Sample, Samples

@@ -4,10 +4,9 @@ from datetime import datetime
 import pytest
 
 from app.probes.card import CardReadings
-from app.probes.host_readings import HostReadings
 from app.probes.reading import Absence, units_of
 from app.probes.servers.readings import ServerReadings
-from app.probes.snapshot import ProbeSnapshot
+from app.probes.snapshot import HostReadings, ProbeSnapshot
 from app.recording.figures import CARD_FIGURES, HOST_FIGURES, SERVER_FIGURES, UNITS, samples_of
 from app.store.samples import Sample
 from tests.recorded_rounds import CANARY, GIB, cards, host, round_of, server

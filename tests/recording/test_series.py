@@ -1,7 +1,7 @@
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from app.recording.series import Series, recorded_series, series_of
+from app.recording.figures import Series, recorded_series, series_of
 from app.store.samples import Sample, Samples
 
 SECOND = timedelta(seconds=1)

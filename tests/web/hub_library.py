@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.outbound.client import Fetched
-from app.outbound.errors import OutboundError
+from app.outbound.policy import OutboundError
 from app.settings import Settings
 from app.web.hub import Hub
 from app.web.hub_errors import HubError

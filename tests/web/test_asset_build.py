@@ -1,27 +1,25 @@
 """The asset build, on small source trees; nothing here starts npm or reads node_modules."""
 
 import gzip
-import hashlib
-import json
+import posixpath
+import re
 from pathlib import Path
 
 import brotli
 import pytest
 
-from app.web.asset_build import write_assets
-from app.web.asset_manifest import AssetsMissingError, Manifest
-from app.web.asset_sources import LIBRARY_FILES, AssetSourceError, collect_sources
-from app.web.css_urls import CssUrlError
-from app.web.es_modules import ModuleImportError
+from app.settings import ROOT
+from app.web.asset_build import LIBRARY_FILES, AssetSourceError, collect_sources, write_assets
+from app.web.assets import current_build
 
 SOURCES = {
     "css/app.css": b"body{margin:0}",
     "favicon.svg": b"<svg/>",
     "icon.png": b"\x89PNG",
-    "js/app.js": b'import { draw } from "./chart.js";\nimport "./theme.js";\ndraw();\n',
-    "js/chart.js": b'import {\n  palette,\n} from "./theme.js";\nexport const draw = () => palette;\n',
+    "js/app.js": b'import "./theme.js";\n',
     "js/theme.js": b"export const palette = 1;\n",
 }
+REFERENCE = re.compile(r"""(?:\bfrom|\bimport|\bimport\(|\burl\()\s*(["'])(?!data:|#)([^"'\n]+)\1""")
 
 
 @pytest.fixture
@@ -29,93 +27,53 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "var" / "assets"
 
 
-def built_text(out: Path, logical: str) -> str:
-    return (out / Manifest.read(out).assets[logical].file).read_text()
+def built(out: Path) -> Path:
+    digest = current_build(out)
+    assert digest is not None
+    return out / digest
 
 
-def test_names_carry_the_digest_of_what_is_stored(out: Path) -> None:
+def test_files_keep_their_paths_under_the_digest_of_all(out: Path) -> None:
     assert write_assets(out, SOURCES) is True
-    for logical, asset in Manifest.read(out).assets.items():
-        content = (out / asset.file).read_bytes()
-        stem, digits, suffix = asset.file.rsplit(".", 2)
-        assert f"{stem}.{suffix}" == Path(logical).name
-        assert digits == hashlib.sha256(content).hexdigest()[:12]
-        assert asset.bytes == len(content)
+    first = built(out)
+    for name, content in SOURCES.items():
+        assert (first / name).read_bytes() == content
+    write_assets(out, SOURCES | {"js/theme.js": b"export const palette = 2;\n"})
+    assert built(out) != first
 
 
 def test_text_is_stored_compressed_too_and_pictures_are_not(out: Path) -> None:
     write_assets(out, SOURCES)
-    assets = Manifest.read(out).assets
-    css = out / assets["css/app.css"].file
+    css = built(out) / "css/app.css"
     compressed_br, compressed_gz = Path(f"{css}.br").read_bytes(), Path(f"{css}.gz").read_bytes()
     assert brotli.decompress(compressed_br) == gzip.decompress(compressed_gz) == SOURCES["css/app.css"]
-    assert compressed_gz[4:8] == b"\0\0\0\0", "a time in the header would change the file at every build"
-    assert (len(compressed_br), len(compressed_gz)) == (assets["css/app.css"].br_bytes, assets["css/app.css"].gz_bytes)
-    assert assets["icon.png"].br_bytes is None
-    assert not Path(f"{out / assets['icon.png'].file}.br").exists()
-
-
-def test_imports_name_the_built_files(out: Path) -> None:
-    write_assets(out, SOURCES)
-    names = {logical: asset.file for logical, asset in Manifest.read(out).assets.items()}
-    assert built_text(out, "js/app.js") == (
-        f'import {{ draw }} from "./{names["js/chart.js"]}";\nimport "./{names["js/theme.js"]}";\ndraw();\n'
-    )
-    assert f'}} from "./{names["js/theme.js"]}"' in built_text(out, "js/chart.js")
-
-
-def test_a_change_deep_down_renames_all_that_import_it(out: Path) -> None:
-    write_assets(out, SOURCES)
-    before = Manifest.read(out).assets
-    assert write_assets(out, SOURCES | {"js/theme.js": b"export const palette = 2;\n"}) is True
-    after = Manifest.read(out).assets
-    changed = {logical for logical in before if before[logical].file != after[logical].file}
-    assert changed == {"js/app.js", "js/chart.js", "js/theme.js"}
+    assert not (built(out) / "icon.png.br").exists()
 
 
 def test_a_second_build_of_the_same_does_nothing(out: Path) -> None:
     write_assets(out, SOURCES)
-    stamps = {path: path.stat().st_mtime_ns for path in out.iterdir()}
-    assert write_assets(out, dict(reversed(SOURCES.items()))) is False
-    assert stamps == {path: path.stat().st_mtime_ns for path in out.iterdir()}
+    before = (built(out) / "css/app.css").stat().st_mtime_ns
+    assert write_assets(out, SOURCES) is False
+    assert (built(out) / "css/app.css").stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize("spoilt", ["manifest.json", "css/app.css"])
+@pytest.mark.parametrize("spoilt", ["current", "css/app.css", "css/app.css.br"])
 def test_a_build_that_is_not_whole_is_made_again(out: Path, spoilt: str) -> None:
     write_assets(out, SOURCES)
-    path = out / "manifest.json" if spoilt == "manifest.json" else out / Manifest.read(out).assets[spoilt].file
+    path = out / spoilt if spoilt == "current" else built(out) / spoilt
     path.unlink()
     assert write_assets(out, SOURCES) is True
     assert path.is_file()
 
 
 def test_one_earlier_build_stays_and_foreign_files_are_left_alone(out: Path) -> None:
-    names = []
-    for colour in (b"red", b"green", b"blue"):
-        write_assets(out, {"css/app.css": b"body{color:" + colour + b"}"})
-        names.append(Manifest.read(out).assets["css/app.css"].file)
-        (out / "NOTES.txt").write_text("mine")
-    present = {path.name for path in out.iterdir()}
-    assert present == {"manifest.json", "NOTES.txt"} | {
-        name + suffix for name in names[1:] for suffix in ("", ".br", ".gz")
-    }
-    assert [path.name for path in out.parent.iterdir()] == ["assets"], "the scratch folder is gone"
-
-
-def test_a_failed_build_leaves_the_one_before_in_force(out: Path) -> None:
-    write_assets(out, SOURCES)
-    before = (out / "manifest.json").read_bytes()
-    with pytest.raises(ModuleImportError):
-        write_assets(out, SOURCES | {"js/theme.js": b'import "./gone.js";\n'})
-    assert (out / "manifest.json").read_bytes() == before
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"inputs": ""}', '{"inputs": "", "assets": {"a": {"size": 1}}}'])
-def test_a_manifest_that_is_not_whole_counts_as_missing(out: Path, text: str) -> None:
     out.mkdir(parents=True)
-    (out / "manifest.json").write_text(text)
-    with pytest.raises(AssetsMissingError, match="run make assets"):
-        Manifest.read(out)
+    (out / "NOTES.txt").write_text("the operator's")
+    builds = []
+    for number in range(3):
+        write_assets(out, SOURCES | {"js/theme.js": f"{number};\n".encode()})
+        builds.append(built(out).name)
+    assert {path.name for path in out.iterdir()} == {"NOTES.txt", "current", *builds[1:]}
 
 
 def test_sources_are_the_static_files_the_libraries_and_the_chart_stylesheet(tmp_path: Path) -> None:
@@ -141,31 +99,14 @@ def test_sources_are_the_static_files_the_libraries_and_the_chart_stylesheet(tmp
         collect_sources(static, node_modules)
 
 
-def test_stylesheets_may_not_import_others(tmp_path: Path) -> None:
-    (tmp_path / "static").mkdir()
-    (tmp_path / "static/app.css").write_text('@import "tokens.css";')
-    with pytest.raises(AssetSourceError, match="does not survive"):
-        collect_sources(tmp_path / "static", tmp_path / "node_modules")
-
-
-def test_a_url_in_a_stylesheet_names_the_fingerprinted_file(out: Path) -> None:
-    write_assets(
-        out, SOURCES | {"css/app.css": b'a{src:url("../vendor/x.woff2");mask:url(#m)}', "vendor/x.woff2": b"f"}
-    )
-    assets = Manifest.read(out).assets
-    built = (out / assets["css/app.css"].file).read_text()
-    assert built == f'a{{src:url("./{assets["vendor/x.woff2"].file}");mask:url(#m)}}'
-
-
-@pytest.mark.parametrize("reference", ["../x.svg", "'nope.svg'", "//host/x", "https://host/x", "x.svg#part"])
-def test_a_url_of_what_is_no_asset_is_refused(out: Path, reference: str) -> None:
-    with pytest.raises(CssUrlError):
-        write_assets(out, SOURCES | {"css/app.css": f"a{{background:url({reference})}}".encode()})
-
-
-def test_the_manifest_is_plain_json(out: Path) -> None:
-    write_assets(out, SOURCES)
-    stored = json.loads((out / "manifest.json").read_bytes())
-    assert list(stored) == ["inputs", "assets"]
-    assert list(stored["assets"]) == sorted(SOURCES)
-    assert stored["assets"]["favicon.svg"]["integrity"].startswith("sha384-")
+def test_what_our_modules_and_sheets_refer_to_is_among_the_assets() -> None:
+    static = ROOT / "static"
+    known = {path.relative_to(static).as_posix() for path in static.rglob("*") if path.is_file()} | set(LIBRARY_FILES)
+    found = {
+        (name, posixpath.normpath(posixpath.join(posixpath.dirname(name), reference[2])))
+        for name in known
+        if name.endswith((".css", ".js")) and not name.startswith("vendor/")
+        for reference in REFERENCE.finditer((static / name).read_text())
+    }
+    assert ("css/base.css", "vendor/inter.woff2") in found
+    assert {(name, target) for name, target in found if target not in known} == set()

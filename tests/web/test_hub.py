@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from app.outbound.client import Fetched
-from app.outbound.errors import (
+from app.outbound.policy import (
     BadAnswerError,
     BlockedError,
     OutboundError,

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.main import create_app
-from app.outbound.errors import TooLargeError, TooSlowError, UnreachableError
+from app.outbound.policy import TooLargeError, TooSlowError, UnreachableError
 from app.settings import Settings
 from app.web.hub import Hub
 from app.web.hub_errors import HubError, HubFault

@@ -18,8 +18,8 @@ from starlette.testclient import TestClient
 from app.live.board import board_of
 from app.main import create_app
 from app.microbench.measure import Rig
+from app.microbench.result import RoofStore
 from app.microbench.service import Bench
-from app.microbench.store import RoofStore
 from app.model_facts import ModelShelf
 from app.probes.sampler import Sampler, Snapshots
 from app.probes.snapshot import Kind, ProbeSnapshot

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.web import npm
+from app.web import asset_build as npm
 
 
 def executable(path: Path, text: str = "#!/bin/sh\n") -> Path:

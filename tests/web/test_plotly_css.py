@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, sync_playwright
 
 from app.settings import ROOT
-from app.web.plotly_css import FEWEST_RULES, PlotlyRulesNotFoundError, read_rules, stylesheet
+from app.web.asset_build import FEWEST_RULES, PlotlyRulesNotFoundError, read_rules, stylesheet
 
 BUNDLE = ROOT / "node_modules/plotly.js-basic-dist-min/plotly-basic.min.js"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -7,6 +7,7 @@ from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import Settings
+from app.web.assets import Assets
 from app.web.security import DATA_POLICY, PAGE_POLICY, is_allowed_host, is_cross_site, policy
 from app.web.urls import API
 from tests.api.asgi import ask
@@ -28,10 +29,7 @@ DATA = "default-src 'none'; frame-ancestors 'none'"
 @pytest.fixture
 def asset(settings: Settings) -> str:
     """The address of some built asset."""
-    name = next(
-        file.name for file in settings.assets_dir.iterdir() if file.name.startswith("base.") and file.suffix == ".css"
-    )
-    return f"/assets/{name}"
+    return Assets(settings.assets_dir).url("css/base.css")
 
 
 def test_policies() -> None:

@@ -9,17 +9,20 @@ import psutil
 import pytest
 
 from app.outbound.client import Fetched, Outbound
-from app.outbound.errors import (
+from app.outbound.policy import (
+    LAN,
+    LOCAL,
+    PUBLIC,
+    AnyHost,
     BadAnswerError,
     BlockedError,
     OutboundError,
+    Reach,
     TooLargeError,
     TooSlowError,
     UnreachableError,
     WrongTypeError,
 )
-from app.outbound.policy import AnyHost
-from app.outbound.reach import LAN, LOCAL, PUBLIC, Reach
 from app.outbound.target import Target
 from app.probes.lane import CALL_TIMEOUT_S
 from app.probes.reading import Absence
