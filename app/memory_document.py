@@ -3,40 +3,28 @@
 from typing import Any
 
 from app.calc.comparison import Line
-from app.calc.engines.parts import Interval, Overhead
+from app.calc.engines.parts import Overhead
 from app.calc.memory import Memory
+from app.calc.output import plain
 from app.calc.rank_memory import RankMemory
 
 
-def memory_detail(held: Memory) -> dict[str, Any]:
-    """What stands beside the totals of `memory`; of the tightest GPU unless a list of all stages says otherwise."""
-    rank = held.tightest
-    low, high = held.kv_pool_tokens_interval
-    least, most = held.max_concurrency_interval
+def memory_lists(held: Memory) -> dict[str, Any]:
+    """What stands beside the numbers of `memory`; of the tightest GPU unless a list of all stages says otherwise."""
     return {
-        "seen_bytes": rank.seen_bytes,
-        "held_back_bytes": rank.held_back_bytes,
-        "kv_pool_interval_bytes": interval(rank.pool),
-        "kv_pool_tokens_interval": {"low": low, "mid": held.kv_pool_tokens, "high": high},
-        "max_concurrency_interval": {"low": least, "mid": held.max_concurrency, "high": most},
         "overheads": [_overhead(overhead) for overhead in held.overheads],
         "log_lines": [
             {"id": line.id, "label": line.label, "value": line.value, "unit": line.unit, "text": line.text}
             for line in held.log_lines
         ],
-        "stages": [_stage(stage, stage is rank) for stage in held.ranks],
+        "stages": [_stage(stage, stage is held.tightest) for stage in held.ranks],
     }
-
-
-def interval(sides: Interval) -> dict[str, float]:
-    """Low, mid and high."""
-    return {"low": sides.low, "mid": sides.mid, "high": sides.high}
 
 
 def _overhead(overhead: Overhead) -> dict[str, Any]:
     return {
         "part": overhead.part.value,
-        "bytes": interval(overhead.bytes),
+        "bytes": plain(overhead.bytes),
         "given": overhead.is_given,
         "charged": overhead.is_charged,
         "evidence": overhead.evidence,
@@ -61,7 +49,7 @@ def comparison_line(line: Line) -> dict[str, Any]:
         "id": line.id,
         "label": line.label,
         "logged": line.logged,
-        "predicted": interval(line.predicted),
+        "predicted": plain(line.predicted),
         "unit": line.unit,
         "difference": line.difference,
         "inside": line.is_inside,

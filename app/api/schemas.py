@@ -1,13 +1,17 @@
 """The wire forms of the Evaluation, for the documentation: what `app.document` writes, with units and scope."""
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from app.api.list_parameters import scenario_parameters
+from app.calc.output import Form, Output
+from app.calc.outputs import outputs_below
 from app.scenario import Scenario
 
 Bound = Literal["memory_bandwidth", "compute", "interconnect"]
+Model = TypeVar("Model", bound=BaseModel)
 State = Literal["fits", "tight", "does_not_fit"]
 
 
@@ -25,6 +29,44 @@ class Estimate(Interval):
     ceiling: float
 
 
+class Sides(BaseModel):
+    """A figure that is assumed: in eight cases of ten between low and high."""
+
+    low: float
+    mid: float
+    high: float
+
+
+_FORMS: dict[Form, Any] = {
+    Form.NUMBER: float,
+    Form.OPTIONAL: float | None,
+    Form.COUNT: int,
+    Form.ESTIMATE: Estimate,
+    Form.EXPECTED: Interval,
+    Form.INTERVAL: Sides,
+}
+
+
+def _with_numbers(path: str) -> Callable[[type[Model]], type[Model]]:
+    """Adds the outputs right below `path` to a model, each with its label, unit and meaning."""
+
+    def complete(model: type[Model]) -> type[Model]:
+        fields: dict[str, Any] = {
+            output.key: (_FORMS[output.form], Field(description=_described(output)))
+            for way, output in outputs_below(path)
+            if len(way) == 1
+        }
+        made = create_model(model.__name__, __base__=model, __module__=model.__module__, **fields)
+        made.__doc__ = model.__doc__
+        return made
+
+    return complete
+
+
+def _described(output: Output) -> str:
+    return f"{output.label}{f', {output.unit}' if output.unit else ''}. {output.help}".rstrip()
+
+
 class Verdict(BaseModel):
     """The answer in a word and a sentence."""
 
@@ -33,41 +75,14 @@ class Verdict(BaseModel):
     sentence: str
 
 
+@_with_numbers("rule_of_thumb")
 class RuleOfThumb(BaseModel):
     """The back-of-envelope: two FLOPs a parameter a token, every weight read once a step, the memory on the box."""
 
-    ridge_flops_per_byte: float
-    prefill_flops: float = Field(description="FLOP of one prompt.")
-    prefill_s: float
-    decode_step_s: float = Field(description="Weights alone, s.")
-    decode_tokens_per_s: float = Field(description="All users together, weights alone.")
-    decode_intensity_flops_per_byte: float
-    compute_idle_fraction: float = Field(description="Share of the decode step in which the arithmetic waits.")
-    kv_bytes_per_token: float
-    kv_step_s: float = Field(description="Weights and every user's full-length cache, s.")
-    kv_tokens_per_s: float
-    kv_capacity_tokens: int
-    kv_capacity_users: int = Field(description="At full length: prompt + output tokens.")
-    total_latency_s: float
 
-
+@_with_numbers("memory.per_gpu")
 class PerGpuMemory(BaseModel):
     """Bytes of one GPU; the parts sum to the capacity. Overhead: driver, non-framework memory, graphs."""
-
-    capacity_bytes: float
-    weights_bytes: float
-    kv_pool_bytes: float
-    activation_bytes: float
-    overhead_bytes: float
-    free_bytes: float = Field(description="Outside the engine's share; negative where the weights exceed the card.")
-
-
-class Sides(BaseModel):
-    """A figure that is assumed: in eight cases of ten between low and high."""
-
-    low: float
-    mid: float
-    high: float
 
 
 class Overhead(BaseModel):
@@ -102,47 +117,28 @@ class Stage(BaseModel):
     block_bytes: float
 
 
+@_with_numbers("memory")
 class Memory(BaseModel):
     """What fits, by the rules of the scenario's engine; of the tightest GPU."""
 
     per_gpu: PerGpuMemory
-    kv_bytes_per_sequence: float = Field(description="At prompt + output tokens.")
-    kv_bytes_per_token: float = Field(description="That, divided by the tokens.")
-    state_bytes_per_sequence: float = Field(description="Of it, what recurrent layers keep whatever the length.")
-    gpu_bytes_per_sequence: float = Field(description="What one GPU holds of a sequence, copies included.")
-    shared_bytes: float = Field(description="On one GPU, what all sequences have in common, once.")
-    kv_pool_tokens: int = Field(description="As the engine's log counts them, of one data-parallel rank.")
-    max_concurrency: int = Field(description="Sequences that fit at full length, on all replicas.")
-    max_context_tokens: int = Field(description="Longest sequence at the scenario's concurrency, by memory alone.")
-    budget_bytes: float = Field(description="The engine's share of the card.")
-    needed_bytes: float = Field(description="What is held back, weights, and all running sequences at full length.")
-    seen_bytes: float = Field(description="The card's memory as the engine sees it.")
-    held_back_bytes: float = Field(description="What neither weights nor cache may use of the engine's share.")
-    kv_pool_interval_bytes: Sides
-    kv_pool_tokens_interval: Sides
-    max_concurrency_interval: Sides
     overheads: list[Overhead]
     log_lines: list[LogLine]
     stages: list[Stage]
 
 
+@_with_numbers("prefill")
 class Phase(BaseModel):
     """Prefill of one prompt, on one GPU."""
 
-    flops: float
-    bytes: float
-    intensity_flops_per_byte: float
     bound: Bound
-    ceiling_s: float = Field(description="Sum of the operators at the vendor's peak.")
-    overlapped_s: float = Field(description="The most lenient floor: all FLOPs against all bytes.")
-    expected_s: Interval
 
 
-class Decode(Phase):
+@_with_numbers("decode")
+class Decode(BaseModel):
     """One decode step of all running sequences, on one GPU, half-way through the answers."""
 
-    concurrency: int
-    context_tokens: float
+    bound: Bound
 
 
 class Roof(BaseModel):
@@ -174,27 +170,14 @@ class Roofline(BaseModel):
     points: list[Point]
 
 
+@_with_numbers("serving")
 class Serving(BaseModel):
     """What users see. Whole deployment, unless the name says a user."""
 
-    ttft_s: Estimate
-    tpot_s: Estimate = Field(description="Time between tokens once they flow.")
-    tpot_inclusive_s: Estimate = Field(description="The whole answer divided by its tokens: the other definition.")
-    total_latency_s: Estimate
-    output_tokens_per_s: Estimate
-    output_tokens_per_s_per_user: Estimate
-    total_tokens_per_s: Estimate
 
-
+@_with_numbers("expected.tpot_causes_s")
 class Causes(BaseModel):
     """What the expected time per output token consists of; the parts sum to `serving.tpot_s.mid`."""
-
-    ceiling: float
-    efficiency: float = Field(description="Kernels that reach a share of the peaks.")
-    calls: float = Field(description="Floors of kernel calls that no peak shortens.")
-    collectives: float = Field(description="Latency of collectives, and volume beyond the link's peak.")
-    host: float = Field(description="Scheduling, sampling and tokens on the host.")
-    interference: float = Field(description="Prefills of other requests, met between tokens.")
 
 
 class Expected(BaseModel):
@@ -210,36 +193,23 @@ class Expected(BaseModel):
     tpot_causes_s: Causes
 
 
+@_with_numbers("goodput")
 class Goodput(BaseModel):
     """Requests a second that meet both targets, in closed form; null where no target is set."""
 
-    rate_per_s: float
-    offered_per_s: float = Field(description="The rate of requests at which most are good.")
-    attained: float = Field(description="Share of those that is good.")
-    concurrency: float = Field(description="Requests in the system there.")
     limiter: Literal["ttft", "tpot", "room"]
-    most_per_s: float = Field(description="What passes with the room full, targets or not.")
 
 
+@_with_numbers("techniques.speculative")
 class SpeculativeFigures(BaseModel):
     """Guesses and what they come to."""
 
     method: str
-    tokens_per_step: float
-    acceptance_rate: float
-    positions: int = Field(description="Positions of a sequence that a step works on.")
 
 
+@_with_numbers("techniques.disaggregation")
 class DisaggregationFigures(BaseModel):
     """The prefill pool, the decode side and the way between them."""
-
-    prefill_gpus: int
-    decode_gpus: int
-    sent_bytes: float = Field(description="Cache of a prompt that goes over the link.")
-    link_bytes_per_s: float
-    link_wait_s: float | None
-    prefill_per_s: float | None = Field(description="Requests a second that the pool takes on.")
-    link_per_s: float | None = Field(description="Requests a second that its links carry away.")
 
 
 class TechniqueFigures(BaseModel):
@@ -249,12 +219,9 @@ class TechniqueFigures(BaseModel):
     disaggregation: DisaggregationFigures | None
 
 
+@_with_numbers("cost")
 class Cost(BaseModel):
     """At the expected throughput (the ceiling where nothing is calibrated); null where no price or power is known."""
-
-    usd_per_million_output_tokens: float | None
-    usd_per_hour: float | None
-    joules_per_output_token: float | None
 
 
 class Lever(BaseModel):

@@ -11,6 +11,8 @@ from app.bench.loads import Load, NoLoadError, load_of
 from app.bench.points import BarePass, BenchPoint
 from app.calc.deployment import Deployment
 from app.calc.measure import Measures, measure
+from app.calc.notation import Unit
+from app.calc.outputs import output_at
 from app.calc.serving import Estimate
 from app.catalog.catalog import Catalog
 from app.refusal import ScenarioError
@@ -37,6 +39,30 @@ class Figure(StrEnum):
     def is_time(self) -> bool:
         """Whether less is faster."""
         return self in (Figure.TTFT, Figure.TPOT, Figure.LATENCY)
+
+    @property
+    def unit(self) -> Unit:
+        """The unit that it is measured in."""
+        return Unit.SECONDS if self.is_time else Unit.TOKENS_PER_S
+
+    @property
+    def label(self) -> str:
+        """What it is called: as the output that it is compared with, where there is one."""
+        return output_at(_OUTPUTS[self]).label if self in _OUTPUTS else _BARE_LABELS[self]
+
+
+_OUTPUTS = {
+    Figure.TTFT: "serving.ttft_s",
+    Figure.TPOT: "serving.tpot_s",
+    Figure.LATENCY: "serving.total_latency_s",
+    Figure.OUTPUT: "serving.output_tokens_per_s",
+    Figure.TOTAL: "serving.total_tokens_per_s",
+}
+_BARE_LABELS = {
+    Figure.PROMPT: "Prefill throughput of a bare pass",
+    Figure.GENERATED: "Decode throughput of a bare pass",
+    Figure.BOTH: "Prefill and decode throughput of a bare pass",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +215,7 @@ def estimates(measures: Measures, point: BenchPoint) -> Mapping[Figure, Estimate
     """What is predicted of each figure that a run can have."""
     if point.bare is not None:
         return {_bare_figure(point.bare): _bare(measures, point.bare)}
-    served = measures.serving
-    return {
-        Figure.TTFT: served.ttft_s,
-        Figure.TPOT: served.tpot_s,
-        Figure.LATENCY: served.total_latency_s,
-        Figure.OUTPUT: served.output_tokens_per_s,
-        Figure.TOTAL: served.total_tokens_per_s,
-    }
+    return {figure: getattr(measures.serving, output_at(path).key) for figure, path in _OUTPUTS.items()}
 
 
 def _laid(number: int, point: BenchPoint, base: Scenario, catalog: Catalog) -> Laid:

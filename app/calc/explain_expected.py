@@ -12,6 +12,7 @@ from app.calc.expected.timing import chunks_of, on_rank
 from app.calc.explanation import Explanation, Term
 from app.calc.measure import Measures
 from app.calc.notation import quantity, significant
+from app.calc.outputs import derivation
 
 _SOURCE = "Fitted to published measurements: docs/expected.md, calibration "
 _PERCENT = 100
@@ -45,9 +46,7 @@ def _phases(deployment: Deployment, measures: Measures, expected: Expected) -> l
         if value > scalar(expected.step.total_s):
             formula, terms = f"max({formula}, {_FLOOR})", (*terms, _floor(measures))
         source = _source(deployment, expected, "decode")
-        found.append(
-            Explanation("decode.expected_s.mid", "One decode step, expected", formula, terms, value, "s", source)
-        )
+        found.append(derivation("decode.expected_s.mid", formula, terms, value, source))
     prompt = prompt_operators(deployment, expected)
     prompt_terms = (*_operators(prompt), *_calls(prompt), *_links(prompt))
     if measures.prefill_s.mid is not None:
@@ -59,13 +58,11 @@ def _phases(deployment: Deployment, measures: Measures, expected: Expected) -> l
             floor = Term(_FLOOR, "ceiling of the stages one after the other", measures.prefill.ceiling_s, "s")
             formula, prompt_terms = f"max({formula}, {_FLOOR})", (*prompt_terms, floor)
         found.append(
-            Explanation(
+            derivation(
                 "prefill.expected_s.mid",
-                "Prefill of one prompt on an idle replica, expected",
                 formula,
                 prompt_terms,
                 measures.prefill_s.mid,
-                "s",
                 _source(deployment, expected, "prefill"),
             )
         )
@@ -146,10 +143,11 @@ def _serving(deployment: Deployment, measures: Measures, expected: Expected) -> 
     marginal = scalar(expected.prompt.marginal_s) / deployment.split.pipeline
     what = f"{significant(others, 6)} other prompts, {quantity(marginal, 's', 4)} each"
 
-    def explain(key: str, label: str, formula: str, terms: tuple[Term, ...], value: float | None, unit: str) -> None:
+    def explain(key: str, formula: str, terms: tuple[Term, ...]) -> None:
+        value = getattr(served, key).mid
         if value is not None:
             source = _source(deployment, expected, *sides.get(key, ("decode", "prefill")))
-            found.append(Explanation(f"serving.{key}.mid", label, formula, terms, value, unit, source))
+            found.append(derivation(f"serving.{key}.mid", formula, terms, value, source))
 
     part = 0.0 if not others else wait / (others * marginal) if marginal else 0.0
     waits = f"{_share(part)} of the prefills of {what}" if not pooled else "for a place in the prefill pool"
@@ -158,7 +156,6 @@ def _serving(deployment: Deployment, measures: Measures, expected: Expected) -> 
         between = "prefills of other prompts: none, they are in the prefill pool"
     explain(
         "ttft_s",
-        "Time to first token, expected",
         "t_prefill + t_link + t_request + t_wait" if pooled else "t_prefill + t_request + t_wait",
         (
             Term("t_prefill", "prefill of the prompt on an idle replica", expected.alone_s, "s"),
@@ -166,15 +163,12 @@ def _serving(deployment: Deployment, measures: Measures, expected: Expected) -> 
             Term("t_request", "the host’s part of a request", scalar(expected.efficiency.request_s), "s"),
             Term("t_wait", waits, wait, "s"),
         ),
-        served.ttft_s.mid,
-        "s",
     )
     raised = (served.tpot_s.mid or 0.0) > scalar(stays.tpot_s)
     step = "t_step" if each == 1 else "t_step ÷ a"
     floor = _FLOOR if each == 1 else f"{_FLOOR} ÷ a"
     explain(
         "tpot_s",
-        "Time per output token, expected",
         f"max({step} + t_others, {floor})" if raised else f"{step} + t_others",
         (
             *((_floor(measures),) if raised else ()),
@@ -182,8 +176,6 @@ def _serving(deployment: Deployment, measures: Measures, expected: Expected) -> 
             *((Term("a", "tokens that a step gives, guesses accepted", each, "tokens"),) if each != 1 else ()),
             Term("t_others", between, interference, "s"),
         ),
-        served.tpot_s.mid,
-        "s",
     )
     stay = Term("T", "stay of a request among the others: first token, then n tokens", served.stay_s.best_known, "s")
     turnover, static = stay, deployment.engine.is_static
@@ -193,47 +185,32 @@ def _serving(deployment: Deployment, measures: Measures, expected: Expected) -> 
     asked = deployment.workload.concurrency or held.served_sequences
     explain(
         "total_latency_s",
-        "The whole answer, expected",
         "T + T_batch × max(0, C ÷ B − 1)" if static else "T × max(1, C ÷ B)",
         (stay, *((turnover,) if static else ()), Term("C", "requests in the system", asked, ""), running),
-        served.total_latency_s.mid,
-        "s",
     )
     explain(
         "output_tokens_per_s",
-        "Output tokens a second, expected",
         "B × n ÷ T_batch" if static else "B × n ÷ T",
         (running, tokens, turnover),
-        served.output_tokens_per_s.mid,
-        "tokens/s",
     )
     explain(
         "output_tokens_per_s_per_user",
-        "Pace of each user’s stream, expected",
         "1 ÷ TPOT",
         (Term("TPOT", "time of each output token", served.tpot_s.best_known, "s"),),
-        served.output_tokens_per_s_per_user.mid,
-        "tokens/s",
     )
     explain(
         "total_tokens_per_s",
-        "Prompt and output tokens a second, expected",
         "R × m ÷ n",
         (
             Term("R", "output tokens a second", served.output_tokens_per_s.best_known, "tokens/s"),
             Term("m", "prompt and output tokens of one answer", deployment.workload.total_tokens, "tokens"),
             tokens,
         ),
-        served.total_tokens_per_s.mid,
-        "tokens/s",
     )
     explain(
         "tpot_inclusive_s",
-        "Whole answer for each of its tokens, expected",
         "T_answer ÷ n",
         (Term("T_answer", "the whole answer", served.total_latency_s.best_known, "s"), tokens),
-        served.tpot_inclusive_s.mid,
-        "s",
     )
     return found
 

@@ -13,6 +13,7 @@ from app.calc.kv_cache import cache_shape
 from app.calc.measure import Measures
 from app.calc.memory import printed_length
 from app.calc.notation import quantity
+from app.calc.outputs import derivation
 from app.calc.parameters import count_parameters, weight_bytes
 
 _SHAPES = "Shapes of the model's tensors; notes on the model in the catalog"
@@ -36,11 +37,11 @@ def explain_memory(deployment: Deployment, measures: Measures) -> list[Explanati
 
 def _weights(deployment: Deployment, measures: Measures) -> Explanation:
     """One product for each format: the parameters stored in it times the bytes of one, scales included."""
-    id_, label, value = "memory.per_gpu.weights_bytes", "Weights", measures.memory.per_gpu.weights_bytes
+    path, value = "memory.per_gpu.weights_bytes", measures.memory.per_gpu.weights_bytes
     given, rank = deployment.engine.given.weights, measures.memory.tightest.rank
     if given is not None:
         loaded = (Term("W", "given in the scenario; it beats what is counted", given, "B"),)
-        return Explanation(id_, label, "W", loaded, value, "B", "The scenario")
+        return derivation(path, "W", loaded, value, "The scenario")
     counts, plan = count_parameters(rank.architecture), deployment.precision.weights
     stored: dict[WeightLayout, int] = {}
     where: dict[WeightLayout, list[str]] = {}
@@ -87,18 +88,16 @@ def _weights(deployment: Deployment, measures: Measures) -> Explanation:
             Term("M", "memory of the card", held.capacity_bytes, "B"),
             Term("pool", "the pool that was given, which what is only counted yields to", held.pool.mid, "B"),
         ]
-    return Explanation(id_, label, formula, tuple(terms), value, "B", _SHAPES)
+    return derivation(path, formula, tuple(terms), value, _SHAPES)
 
 
 def _kv_per_sequence(deployment: Deployment, measures: Measures) -> Explanation:
     parts, terms = _rows(deployment, deployment.architecture, "", deployment.workload.total_tokens)
-    return Explanation(
+    return derivation(
         "memory.kv_bytes_per_sequence",
-        "KV cache of one full-length sequence",
         " + ".join(parts) or "0",
         tuple(terms),
         measures.memory.kv_bytes_per_sequence,
-        "B",
         _KV_SHAPES,
     )
 
@@ -132,16 +131,14 @@ def _rows(deployment: Deployment, architecture: Architecture, where: str, tokens
 
 def _kv_per_token(deployment: Deployment, measures: Measures) -> Explanation:
     held = measures.memory
-    return Explanation(
+    return derivation(
         "memory.kv_bytes_per_token",
-        "KV cache of one token",
         "KV_sequence ÷ n",
         (
             Term("KV_sequence", "cache of one full-length sequence", held.kv_bytes_per_sequence, "B"),
             Term("n", "its tokens, prompt and answer", deployment.workload.total_tokens, "tokens"),
         ),
         held.kv_bytes_per_token,
-        "B",
         _KV_SHAPES,
     )
 
@@ -149,7 +146,7 @@ def _kv_per_token(deployment: Deployment, measures: Measures) -> Explanation:
 def _pool(deployment: Deployment, measures: Measures) -> Explanation:
     """As given; or in the engine's own formula."""
     held, engine, rank = measures.memory, deployment.engine, measures.memory.tightest
-    id_, label, value = "memory.per_gpu.kv_pool_bytes", "Cache pool", measures.memory.per_gpu.kv_pool_bytes
+    path, value = "memory.per_gpu.kv_pool_bytes", measures.memory.per_gpu.kv_pool_bytes
     weights = Term("W", "weights", rank.weights.mid, "B")
     if engine.given.kv_pool is not None:
         terms: tuple[Term, ...] = (
@@ -158,7 +155,7 @@ def _pool(deployment: Deployment, measures: Measures) -> Explanation:
             weights,
         )
         source = "The scenario; no more than the card has beside the weights"
-        return Explanation(id_, label, "min(pool, max(0, M − W))", terms, value, "B", source)
+        return derivation(path, "min(pool, max(0, M − W))", terms, value, source)
     sizes = {overhead.part: overhead for overhead in rank.overheads}
     known = {
         "M": Term("M", "memory that the engine sees", rank.seen_bytes, "B"),
@@ -171,9 +168,7 @@ def _pool(deployment: Deployment, measures: Measures) -> Explanation:
     }
     formula = engine.policy.pool_formula
     used = tuple(term for symbol, term in known.items() if re.search(rf"\b{symbol}\b", formula))
-    return Explanation(
-        id_, label, formula, used, value, "B", f"How {engine.policy.name} divides a card; docs/memory.md"
-    )
+    return derivation(path, formula, used, value, _source(deployment))
 
 
 _PARTS = (
@@ -194,13 +189,11 @@ def _on_gpu(deployment: Deployment, measures: Measures) -> list[Explanation]:
         parts, terms = _rows(deployment, held.tightest.rank.architecture, " on one GPU", tokens)
         working = Working(" + ".join(parts) or "0", tuple(terms))
     return [
-        Explanation(
+        derivation(
             "memory.gpu_bytes_per_sequence",
-            "KV cache of one full-length sequence on one GPU",
             working.formula,
             working.terms,
             held.gpu_bytes_per_sequence,
-            "B",
             f"{deployment.engine.policy.name}; KV heads are divided, and copied where there are fewer than GPUs; "
             "latents and index keys are copied",
         )
@@ -210,8 +203,8 @@ def _on_gpu(deployment: Deployment, measures: Measures) -> list[Explanation]:
 def _pool_tokens(deployment: Deployment, measures: Measures) -> Explanation:
     held, length = measures.memory, printed_length(deployment)
     working = held.printing.plan.explain_tokens(max(0.0, held.printing.pool.mid), length)
-    where = ("memory.kv_pool_tokens", "Tokens in the pool, as the engine's log counts them")
-    return Explanation(*where, working.formula, working.terms, held.kv_pool_tokens, "tokens", _source(deployment))
+    source = _source(deployment)
+    return derivation("memory.kv_pool_tokens", working.formula, working.terms, held.kv_pool_tokens, source)
 
 
 def _max_concurrency(deployment: Deployment, measures: Measures) -> Explanation:
@@ -228,23 +221,21 @@ def _max_concurrency(deployment: Deployment, measures: Measures) -> Explanation:
     if engines > 1:
         formula, terms = f"{formula} × e", (*terms, Term("e", "replicas × data-parallel ranks", engines, ""))
     most = Term("most", "most that is looked at", MOST_CONCURRENT, "")
-    return Explanation(
+    return derivation(
         "memory.max_concurrency",
-        "Sequences that fit at full length",
         f"min({formula}, most)",
         (*terms, most),
         held.max_concurrency,
-        "",
         _source(deployment),
     )
 
 
 def _max_context(deployment: Deployment, measures: Measures) -> Explanation:
     held = measures.memory
-    where = ("memory.max_context_tokens", "Longest context at this concurrency")
+    path = "memory.max_context_tokens"
     if held.context_is_endless:
         terms: tuple[Term, ...] = (Term("c_model", "the model's own limit", held.max_context_tokens, "tokens"),)
-        return Explanation(*where, "c_model", terms, held.max_context_tokens, "tokens", "Every layer has a window")
+        return derivation(path, "c_model", terms, held.max_context_tokens, "Every layer has a window")
     rank = held.shortest
     own, shared = rank.own_bytes(deployment, rank.pool.mid), deployment.shared_tokens
     working = _beside(rank.plan.explain_longest(own, held.rank_sequences), held.shared_bytes)
@@ -253,7 +244,7 @@ def _max_context(deployment: Deployment, measures: Measures) -> Explanation:
         formula, terms = f"{formula} + x", (*terms, Term("x", "tokens that all have in common", shared, "tokens"))
     if deployment.engine.reserved_tokens is not None and not held.max_context_tokens:
         formula, terms = "none", (Term("none", "what is reserved for one finds no room", 0, "tokens"),)
-    return Explanation(*where, formula, terms, held.max_context_tokens, "tokens", _source(deployment))
+    return derivation(path, formula, terms, held.max_context_tokens, _source(deployment))
 
 
 def _needed(deployment: Deployment, measures: Measures) -> Explanation:
@@ -267,9 +258,8 @@ def _needed(deployment: Deployment, measures: Measures) -> Explanation:
         back = (*back, Term("X", "cache of what all sequences have in common, once", held.shared_bytes, "B"))
     if rank.reserved_bytes:
         back = (*back, Term("R", "cache of all slots, allocated at the start", rank.reserved_bytes, "B"))
-    return Explanation(
+    return derivation(
         "memory.needed_bytes",
-        "Memory in use when every sequence is at its full length",
         formula,
         (
             Term("W", "weights", held.per_gpu.weights_bytes, "B"),
@@ -278,7 +268,6 @@ def _needed(deployment: Deployment, measures: Measures) -> Explanation:
             *back,
         ),
         held.needed_bytes,
-        "B",
         _source(deployment),
     )
 

@@ -3,6 +3,7 @@
 from app.calc.deployment import Deployment
 from app.calc.explanation import Explanation, Term
 from app.calc.measure import Measures, replica_batch
+from app.calc.outputs import derivation
 from app.calc.rule_of_thumb import RuleOfThumb, rule_inputs
 
 _ROOFLINE = "Williams et al., CACM 52(4), 2009"
@@ -38,71 +39,51 @@ def explain_rule_of_thumb(deployment: Deployment, measures: Measures, rule: Rule
     output = Term("n_out", "output tokens", workload.output_tokens, "tokens")
     prefill = Term("t_prefill", "prefill", rule.prefill_s, "s")
 
-    def explain(key: str, label: str, formula: str, terms: tuple[Term, ...], unit: str, source: str) -> Explanation:
-        return Explanation(f"rule_of_thumb.{key}", label, formula, terms, getattr(rule, key), unit, source)
+    def explain(key: str, formula: str, terms: tuple[Term, ...], source: str) -> Explanation:
+        return derivation(f"rule_of_thumb.{key}", formula, terms, getattr(rule, key), source)
 
     return [
-        explain("ridge_flops_per_byte", "Ridge point", "P ÷ BW", (peak, bandwidth), "FLOP/B", _ROOFLINE),
-        explain("prefill_flops", "Arithmetic of the prefill", "2 × N × s", (params, prompt), "FLOP", _TWO_N),
-        explain("prefill_s", "Prefill", "max(F ÷ P, W ÷ BW)", (flops, peak, prompt_weights, bandwidth), "s", _TWO_N),
+        explain("ridge_flops_per_byte", "P ÷ BW", (peak, bandwidth), _ROOFLINE),
+        explain("prefill_flops", "2 × N × s", (params, prompt), _TWO_N),
+        explain("prefill_s", "max(F ÷ P, W ÷ BW)", (flops, peak, prompt_weights, bandwidth), _TWO_N),
         explain(
             "decode_step_s",
-            "One decode step, weights alone",
             "max(W ÷ BW, 2 × N × B ÷ P)",
             (weights, bandwidth, params, batch, peak),
-            "s",
             _READ_ONCE,
         ),
-        explain(
-            "decode_tokens_per_s", "Tokens a second, weights alone", "B ÷ t_step", (batch, step), "tokens/s", _READ_ONCE
-        ),
+        explain("decode_tokens_per_s", "B ÷ t_step", (batch, step), _READ_ONCE),
         explain(
             "decode_intensity_flops_per_byte",
-            "Arithmetic intensity of decode",
             "2 × N × B ÷ W",
             (params, batch, weights),
-            "FLOP/B",
             _ROOFLINE,
         ),
         explain(
             "compute_idle_fraction",
-            "Share of the step in which the arithmetic waits",
             "1 − 2 × N × B ÷ P ÷ t_step",
             (params, batch, peak, step),
-            "",
             _ROOFLINE,
         ),
-        explain(
-            "kv_bytes_per_token", "KV cache of one token", "KV ÷ n", (sequence, total), "B", "Shapes of keys and values"
-        ),
+        explain("kv_bytes_per_token", "KV ÷ n", (sequence, total), "Shapes of keys and values"),
         explain(
             "kv_step_s",
-            "One decode step with the cache, at full length",
             "max((W + B × KV) ÷ BW, 2 × N × B ÷ P)",
             (weights, batch, sequence, bandwidth, params, peak),
-            "s",
             _READ_ONCE,
         ),
-        explain(
-            "kv_tokens_per_s", "Tokens a second with the cache", "B ÷ t_kv", (batch, kv_step), "tokens/s", _READ_ONCE
-        ),
+        explain("kv_tokens_per_s", "B ÷ t_kv", (batch, kv_step), _READ_ONCE),
         explain(
             "kv_capacity_tokens",
-            "Tokens of cache beside the weights",
             "max(0, ⌊(M − W) ÷ KV_token⌋)",
             (box, all_weights, token),
-            "tokens",
             "The memory on the box, all of it",
         ),
-        explain(
-            "kv_capacity_users", "Users at full length", "⌊T_max ÷ n⌋", (capacity, total), "", "The memory on the box"
-        ),
+        explain("kv_capacity_users", "⌊T_max ÷ n⌋", (capacity, total), "The memory on the box"),
         explain(
             "total_latency_s",
-            "The whole answer",
             "t_prefill + t_step × n_out",
             (prefill, step, output),
-            "s",
             _LATENCY,
         ),
     ]

@@ -5,6 +5,7 @@ from app.calc.deployment import Deployment
 from app.calc.explanation import Explanation, Term
 from app.calc.measure import Measures, cards_of
 from app.calc.notation import quantity
+from app.calc.outputs import derivation
 from app.calc.phase import OperatorCost, PhaseCost
 from app.calc.techniques.disaggregation import link_wait_s
 
@@ -17,21 +18,21 @@ _LITTLE = "Little's law; arithmetic of the whole batch at the vendor's peak"
 def explain_time(deployment: Deployment, measures: Measures) -> list[Explanation]:
     """Explanations of `prefill`, `decode`, `serving` and `cost`."""
     return [
-        _phase("prefill", "Prefill of one prompt, ceiling", measures.prefill),
-        *_totals("prefill", "one prefill", measures.prefill),
+        _phase("prefill", measures.prefill),
+        *_totals("prefill", measures.prefill),
         _intensity("prefill", measures.prefill),
-        _phase("decode", "One decode step, ceiling", measures.decode),
-        *_totals("decode", "one decode step", measures.decode),
+        _phase("decode", measures.decode),
+        *_totals("decode", measures.decode),
         _intensity("decode", measures.decode),
         *_serving(deployment, measures),
         *_cost(deployment, measures),
     ]
 
 
-def _phase(name: str, label: str, cost: PhaseCost) -> Explanation:
+def _phase(name: str, cost: PhaseCost) -> Explanation:
     terms = tuple(Term(f"t_{op.name}", _how_long(op), op.time_s, "s") for op in cost.operators)
     formula = " + ".join(term.symbol for term in terms)
-    return Explanation(f"{name}.ceiling_s", label, formula, terms, cost.ceiling_s, "s", _ROOFLINE)
+    return derivation(f"{name}.ceiling_s", formula, terms, cost.ceiling_s, _ROOFLINE)
 
 
 def _how_long(op: OperatorCost) -> str:
@@ -41,30 +42,23 @@ def _how_long(op: OperatorCost) -> str:
     return f"{name}: the longer of FLOP ÷ peak and bytes ÷ bandwidth"
 
 
-def _totals(name: str, what: str, cost: PhaseCost) -> list[Explanation]:
+def _totals(name: str, cost: PhaseCost) -> list[Explanation]:
     """Arithmetic and bytes of a phase, as sums over its operators."""
     names = [(op, op.name.replace("_", " ")) for op in cost.operators]
     flops = tuple(Term(f"F_{op.name}", f"arithmetic of {label}", op.flops, "FLOP") for op, label in names)
     moved = tuple(Term(f"D_{op.name}", f"bytes of {label}", op.bytes, "B") for op, label in names)
     return [
-        Explanation(
-            f"{name}.{key}", f"{label} of {what}", " + ".join(t.symbol for t in terms), terms, value, unit, _COUNTED
-        )
-        for key, label, terms, value, unit in (
-            ("flops", "Arithmetic", flops, cost.flops, "FLOP"),
-            ("bytes", "Bytes", moved, cost.bytes, "B"),
-        )
+        derivation(f"{name}.{key}", " + ".join(t.symbol for t in terms), terms, value, _COUNTED)
+        for key, terms, value in (("flops", flops, cost.flops), ("bytes", moved, cost.bytes))
     ]
 
 
 def _intensity(name: str, cost: PhaseCost) -> Explanation:
-    return Explanation(
+    return derivation(
         f"{name}.intensity_flops_per_byte",
-        f"Arithmetic intensity of {name}",
         "F ÷ D",
         (Term("F", "arithmetic of the phase", cost.flops, "FLOP"), Term("D", "bytes it moves", cost.bytes, "B")),
         cost.intensity_flops_per_byte,
-        "FLOP/B",
         _ROOFLINE,
     )
 
@@ -85,28 +79,22 @@ def _serving(deployment: Deployment, measures: Measures) -> list[Explanation]:
     each, pooled = deployment.tokens_per_step, deployment.prefill_pool is not None
     link_wait = link_wait_s(deployment, measures.prefill.ceiling_s / stages)
 
-    def explain(
-        key: str, label: str, formula: str, terms: tuple[Term, ...], value: float, unit: str, source: str
-    ) -> Explanation:
-        return Explanation(f"serving.{key}.ceiling", label, formula, terms, value, unit, source)
+    def explain(key: str, formula: str, terms: tuple[Term, ...], source: str) -> Explanation:
+        return derivation(f"serving.{key}.ceiling", formula, terms, getattr(served, key).ceiling, source)
 
     return [
         explain(
             "ttft_s",
-            "Time to first token (TTFT)",
             ("t_prefill" if stages == 1 else "t_prefill ÷ s") + (" + t_link" if pooled else ""),
             (
                 Term("t_prefill", "prefill of the prompt on an idle card", measures.prefill.ceiling_s, "s"),
                 *((Term("s", "pipeline stages, at work on different chunks", stages, ""),) if stages > 1 else ()),
                 *((Term("t_link", "cache still on its way when the prefill ends", link_wait, "s"),) if pooled else ()),
             ),
-            served.ttft_s.ceiling,
-            "s",
             _LATENCY,
         ),
         explain(
             "tpot_s",
-            "Time per output token (TPOT)",
             "t_step" if each == 1 else "t_step ÷ a",
             (
                 Term(
@@ -114,53 +102,36 @@ def _serving(deployment: Deployment, measures: Measures) -> list[Explanation]:
                 ),
                 *((Term("a", "tokens that a step gives, guesses accepted", each, "tokens"),) if each != 1 else ()),
             ),
-            served.tpot_s.ceiling,
-            "s",
             _LATENCY,
         ),
         explain(
             "total_latency_s",
-            "The whole answer",
             "TTFT + TPOT × n",
             (ttft, tpot, answer),
-            served.total_latency_s.ceiling,
-            "s",
             _LATENCY,
         ),
         explain(
             "tpot_inclusive_s",
-            "The whole answer for each of its tokens",
             "T ÷ n",
             (latency, answer),
-            served.tpot_inclusive_s.ceiling,
-            "s",
             _LATENCY,
         ),
         explain(
             "output_tokens_per_s",
-            "Output tokens a second, prefill included",
             "B × n ÷ max(T, C)",
             (batch, answer, stay, arithmetic),
-            served.output_tokens_per_s.ceiling,
-            "tokens/s",
             _LITTLE,
         ),
         explain(
             "output_tokens_per_s_per_user",
-            "Pace of each user's stream",
             "1 ÷ TPOT",
             (tpot,),
-            served.output_tokens_per_s_per_user.ceiling,
-            "tokens/s",
             _LATENCY,
         ),
         explain(
             "total_tokens_per_s",
-            "Prompt and output tokens a second",
             "R × m ÷ n",
             (throughput, total, answer),
-            served.total_tokens_per_s.ceiling,
-            "tokens/s",
             _LITTLE,
         ),
     ]
@@ -176,7 +147,7 @@ def _whose_arithmetic(deployment: Deployment) -> str:
 def _cost(deployment: Deployment, measures: Measures) -> list[Explanation]:
     cost, found = measures.cost, []
     rate = measures.serving.output_tokens_per_s
-    level, at = ("ceiling", ", at best") if rate.mid is None else ("expected", ", expected")
+    level = "ceiling" if rate.mid is None else "expected"
     throughput = Term("R", f"output tokens a second, {level}", rate.best_known, "tokens/s")
     if cost is None:
         return []
@@ -184,26 +155,22 @@ def _cost(deployment: Deployment, measures: Measures) -> list[Explanation]:
     if cost.usd_per_million_output_tokens is not None:
         price, terms = _summed("p", "price of an hour of", "$", [(c, c.price_usd_per_hour, n) for c, n in cards])
         found.append(
-            Explanation(
+            derivation(
                 "cost.usd_per_million_output_tokens",
-                f"Price of a million output tokens{at}",
                 f"{price} ÷ (R × 3600) × 1000000",
                 (*terms, throughput),
                 cost.usd_per_million_output_tokens,
-                "$",
                 "Price of the catalog or the scenario",
             )
         )
     if cost.joules_per_output_token is not None:
         power, terms = _summed("P", "rated power (TDP) of", "W", [(c, c.tdp_w, n) for c, n in cards])
         found.append(
-            Explanation(
+            derivation(
                 "cost.joules_per_output_token",
-                f"Energy of an output token{at}",
                 f"{power} ÷ R",
                 (*terms, throughput),
                 cost.joules_per_output_token,
-                "J",
                 "Rated power of the catalog or the scenario",
             )
         )

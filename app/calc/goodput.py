@@ -22,6 +22,7 @@ from app.calc.deployment_limits import MOST_CONCURRENT
 from app.calc.expected.timing import efficiency_of, expected_pool_rates, prompts_of, request_stay, step_time
 from app.calc.explanation import Explanation, Term
 from app.calc.measure import Measures
+from app.calc.outputs import derivation
 
 Values = NDArray[np.float64]
 POINTS = 28
@@ -182,14 +183,5 @@ def explain_goodput(found: Goodput) -> list[Explanation]:
         Term("T", "how long each of them stays", found.stay_s, "s"),
         Term("P", "share that meets the targets there", found.attained, ""),
     )
-    return [
-        Explanation(
-            "goodput.rate_per_s",
-            "Goodput: requests a second that meet the targets",
-            "B ÷ T × P",
-            terms,
-            found.rate_per_s,
-            "requests/s",
-            "Little’s law; exponential waits: docs/doors.md",
-        )
-    ]
+    source = "Little’s law; exponential waits: docs/doors.md"
+    return [derivation("goodput.rate_per_s", "B ÷ T × P", terms, found.rate_per_s, source)]

@@ -1,11 +1,32 @@
 """How a quantity is written: SI prefixes, enough digits to divide by hand, exact where a count is exact."""
 
 import math
+from enum import StrEnum
+
+
+class Unit(StrEnum):
+    """Units of the numbers, as they are written after a figure: SI, and words for what is counted."""
+
+    NONE = ""
+    BYTES = "B"
+    BYTES_PER_S = "B/s"
+    FLOP = "FLOP"
+    FLOP_PER_S = "FLOP/s"
+    FLOP_PER_BYTE = "FLOP/B"
+    SECONDS = "s"
+    TOKENS = "tokens"
+    TOKENS_PER_S = "tokens/s"
+    SEQUENCES = "sequences"
+    REQUESTS_PER_S = "requests/s"
+    DOLLARS = "$"
+    WATTS = "W"
+    JOULES = "J"
+
 
 EXACT_BELOW = 10_000_000
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
-_PREFIXED = {"B", "FLOP", "B/s", "FLOP/s", "W"}
+_PREFIXED = frozenset({Unit.BYTES, Unit.FLOP, Unit.BYTES_PER_S, Unit.FLOP_PER_S, Unit.WATTS})
 _BINARY = ((2.0**40, "Ti"), (2.0**30, "Gi"), (2.0**20, "Mi"), (2.0**10, "Ki"), (1.0, ""))
 
 

@@ -1,5 +1,6 @@
 """What users see: first token, pace, whole answer, and tokens a second, at the ceiling."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.calc.broadcast import Quantity, maximum, scalar
@@ -21,6 +22,14 @@ class Estimate:
     def best_known(self) -> float:
         """What is expected, or where nothing is the ceiling."""
         return self.ceiling if self.mid is None else self.mid
+
+
+def scaled(estimate: Estimate, change: Callable[[float], float]) -> Estimate:
+    """The estimate of what follows from another one; where more of that makes less of this, the sides change places."""
+    low, mid, high = (None if side is None else change(side) for side in (estimate.low, estimate.mid, estimate.high))
+    if low is not None and high is not None and low > high:
+        low, high = high, low
+    return Estimate(change(estimate.ceiling), low, mid, high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from types import MappingProxyType
 from typing import Any
 
 from app.bench.overlay import Beside, Figure, Laid
@@ -13,16 +12,7 @@ from app.charts.plain import plain
 
 HEIGHT = 380
 _ROOM = 1.3
-_TITLES = MappingProxyType(
-    {
-        Figure.TPOT: ("Time per output token", "s"),
-        Figure.TTFT: ("Time to first token", "s"),
-        Figure.OUTPUT: ("Output tokens a second", "tokens/s"),
-        Figure.LATENCY: ("Latency of a request", "s"),
-        Figure.GENERATED: ("Bare generation", "tokens/s"),
-        Figure.PROMPT: ("Bare prompt processing", "tokens/s"),
-    }
-)
+_DRAWN = (Figure.TPOT, Figure.TTFT, Figure.OUTPUT, Figure.LATENCY, Figure.GENERATED, Figure.PROMPT)
 """The figures that are drawn, in their order; the others stand in the table of runs."""
 _COLUMNS = ("run", "at a time", "prompt (tokens)", "answer (tokens)", "measured", "ceiling", "low", "expected", "high")
 _BARE = (Figure.GENERATED, Figure.PROMPT)
@@ -40,16 +30,11 @@ class _Drawn:
 def bench_charts(before: Sequence[Laid], after: Sequence[Laid]) -> list[Chart]:
     """A chart for each figure that a run has; `after` are the same runs beside a fit, none where there is none."""
     charts = []
-    for figure in _TITLES:
+    for figure in _DRAWN:
         drawn = _drawn(before, figure)
         if drawn:
             charts.append(_chart(figure, drawn, _drawn(after, figure)))
     return charts
-
-
-def chart_title(figure: Figure) -> str:
-    """What a figure is called."""
-    return _TITLES[figure][0] if figure in _TITLES else figure.value.replace("_", " ")
 
 
 def _drawn(runs: Iterable[Laid], figure: Figure) -> list[_Drawn]:
@@ -68,7 +53,7 @@ def _lengths(run: Laid) -> tuple[int, int]:
 
 
 def _chart(figure: Figure, drawn: Sequence[_Drawn], fitted: Sequence[_Drawn]) -> Chart:
-    title, unit = _TITLES[figure]
+    title, unit = figure.label, figure.unit.value
     traces = [
         _line("Ceiling", drawn, lambda one: one.beside.predicted.ceiling, "roof", "solid"),
         _expected(drawn),

@@ -4,15 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import isclose
 
+from app.calc.output import Better
+
 SAME = 1e-9  # relative
-
-
-class Better(StrEnum):
-    """Which way a quantity is better."""
-
-    HIGHER = "higher"
-    LOWER = "lower"
-    NEITHER = "neither"
 
 
 class Level(StrEnum):

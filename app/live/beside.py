@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from app.answer import Answer
 from app.calc.evaluation import Evaluation
+from app.calc.outputs import output_at
 from app.calc.serving import Estimate
 from app.live.used import Used, measured_mbu, measured_mfu, predicted_mbu, predicted_mfu
 from app.probes.card import CardReadings
@@ -65,20 +65,18 @@ def levels_of(level: Estimate) -> dict[str, float | None]:
 def beside(server: ServerReadings, cards: Sequence[CardReadings], answered: Answer | None) -> list[Beside]:
     """The figures of `server`, in the order of the page; without an `answered` scenario each stands alone."""
     found = answered.evaluation if answered is not None else None
-    serving = found.measures.serving if found is not None else None
+    capacity = _whole(server.kv_capacity_tokens)
     return [
-        Beside(
-            "output_tokens_per_s", "Output", "tokens/s", server.output_tokens_per_s, _of(serving, "output_tokens_per_s")
-        ),
-        Beside("prompt_tokens_per_s", "Prompts read", "tokens/s", server.prompt_tokens_per_s, _prompts(found)),
-        Beside("ttft_p50_s", "First token, median", "s", server.ttft_p50_s, _of(serving, "ttft_s")),
-        Beside("ttft_p99_s", "First token, 99th of 100", "s", server.ttft_p99_s, None),
-        Beside("itl_p50_s", "Between tokens, median", "s", server.itl_p50_s, None, _MEDIAN),
-        Beside("itl_p99_s", "Between tokens, 99th of 100", "s", server.itl_p99_s, None),
-        Beside("itl_mean_s", "Between tokens, mean", "s", server.itl_mean_s, _of(serving, "tpot_s")),
-        Beside("latency_p50_s", "Whole answer, median", "s", server.latency_p50_s, _of(serving, "total_latency_s")),
-        Beside("kv_cache_usage", "KV cache in use", "", server.kv_cache_usage, _usage(found)),
-        Beside("kv_capacity_tokens", "KV cache holds", "tokens", _whole(server.kv_capacity_tokens), _capacity(found)),
+        _row("output_tokens_per_s", _OUTPUT, "", server.output_tokens_per_s, _of(found, _OUTPUT)),
+        Beside("prompt_tokens_per_s", "Prefill throughput", "tokens/s", server.prompt_tokens_per_s, _prompts(found)),
+        _row("ttft_p50_s", _TTFT, ", median", server.ttft_p50_s, _of(found, _TTFT)),
+        _row("ttft_p99_s", _TTFT, ", 99th of 100", server.ttft_p99_s, None),
+        Beside("itl_p50_s", f"{_ITL}, median", "s", server.itl_p50_s, None, _MEDIAN),
+        Beside("itl_p99_s", f"{_ITL}, 99th of 100", "s", server.itl_p99_s, None),
+        Beside("itl_mean_s", f"{_ITL}, mean", "s", server.itl_mean_s, _of(found, "serving.tpot_s")),
+        _row("latency_p50_s", _LATENCY, ", median", server.latency_p50_s, _of(found, _LATENCY)),
+        Beside("kv_cache_usage", "KV cache usage", "", server.kv_cache_usage, _usage(found)),
+        _row("kv_capacity_tokens", "memory.kv_pool_tokens", ", all ranks", capacity, _capacity(found)),
         _share("mbu", "Memory bandwidth used (MBU)", measured_mbu(server, cards, found), predicted_mbu(found)),
         _share("mfu", "Arithmetic used (MFU)", measured_mfu(server, cards, found), predicted_mfu(found)),
     ]
@@ -91,8 +89,19 @@ def _share(id_: str, label: str, used: Used, predicted: Estimate | None) -> Besi
 _MEDIAN = "The prediction is of the mean: prefills of others hold up some tokens and not most."
 
 
-def _of(serving: Any, name: str) -> Estimate | None:
-    return None if serving is None else getattr(serving, name)
+_OUTPUT, _TTFT, _LATENCY = "serving.output_tokens_per_s", "serving.ttft_s", "serving.total_latency_s"
+_ITL = "Inter-token latency (ITL)"
+
+
+def _row(id_: str, path: str, which: str, measured: Reading[float], predicted: Estimate | None) -> Beside:
+    """A figure that is measured of the output at `path`: its name, and which of the requests it is of."""
+    output = output_at(path)
+    return Beside(id_, f"{output.label}{which}", output.unit.value, measured, predicted)
+
+
+def _of(found: Evaluation | None, path: str) -> Estimate | None:
+    value = None if found is None else output_at(path).of(found)
+    return value if isinstance(value, Estimate) else None
 
 
 def _whole(reading: Reading[int]) -> Reading[float]:

@@ -5,23 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.bench.fit_words import sentences
-from app.bench.overlay import Beside, Figure, Laid
+from app.bench.overlay import Beside, Laid
 from app.bench.study import Study
 from app.calc.notation import quantity, significant
 from app.charts.bench_chart import bench_charts
 from app.charts.figure import Chart
 from app.web import urls
 
-_SHORT = {
-    Figure.TTFT: "First token",
-    Figure.TPOT: "Output token",
-    Figure.LATENCY: "Latency",
-    Figure.OUTPUT: "Output tokens/s",
-    Figure.TOTAL: "Total tokens/s",
-    Figure.PROMPT: "Prompt tokens/s",
-    Figure.GENERATED: "Generated tokens/s",
-    Figure.BOTH: "Prompt and generated tokens/s",
-}
 _DIGITS = 3
 
 
@@ -96,7 +86,7 @@ def _row(laid: Laid, beside: Beside, fitted: Beside) -> RatioRow:
     return RatioRow(
         run=f"Run {laid.number}",
         load=f"{load.concurrency:,} at a time, {load.how}; {load.prompt_tokens:,} in, {load.output_tokens:,} out",
-        figure=_SHORT[beside.figure],
+        figure=beside.figure.label,
         measured=_told(beside, beside.measured),
         ceiling=_told(beside, predicted.ceiling),
         expected=_told(beside, predicted.mid),
@@ -119,7 +109,11 @@ def _state(beside: Beside) -> tuple[str, str]:
 def _told(beside: Beside, value: float | None) -> str:
     if value is None:
         return "–"
-    return quantity(value, "s", _DIGITS) if beside.figure.is_time else significant(value, _DIGITS)
+    return (
+        quantity(value, "s", _DIGITS)
+        if beside.figure.is_time
+        else f"{significant(value, _DIGITS)} {beside.figure.unit}"
+    )
 
 
 def _ratio(beside: Beside) -> str:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from app.calc.evaluation import Evaluation
 from app.calc.notation import quantity, significant
+from app.calc.output import Form
+from app.calc.outputs import output_at
 from app.pages.metrics import DIGITS, has_tokens
 
 
@@ -20,61 +22,72 @@ class Level:
 
 def levels(evaluation: Evaluation, *, binary: bool) -> list[Level]:
     """The same quantities by rule of thumb, at the ceiling and as expected, and what makes the gap."""
-    rule, measures = evaluation.rule_of_thumb, evaluation.measures
-    held, served = measures.memory, measures.serving
+    measures, each = evaluation.measures, evaluation.deployment.tokens_per_step
+    held, served, step_s, expected_s = (
+        measures.memory,
+        measures.serving,
+        measures.decode.ceiling_s,
+        measures.decode_s.mid,
+    )
 
-    def time(value: float | None) -> str | None:
-        return None if value is None else quantity(value, "s", DIGITS)
+    def row(path: str, rule: str, ceiling: float | None, expected: float | None, gap: str) -> Level:
+        output = output_at(path)
 
-    expected_step, each = measures.decode_s.mid, evaluation.deployment.tokens_per_step
+        def told(value: float | None) -> str | None:
+            if value is None:
+                return None
+            return f"{value:,}" if output.form is Form.COUNT else quantity(value, output.unit, DIGITS, binary=binary)
+
+        return Level(output.label, told(getattr(evaluation.rule_of_thumb, rule)), told(ceiling), told(expected), gap)
+
     return [
-        Level(
-            "Prefill of one prompt",
-            time(rule.prefill_s),
-            time(measures.prefill.ceiling_s),
-            time(measures.prefill_s.mid),
+        row(
+            "prefill.expected_s",
+            "prefill_s",
+            measures.prefill.ceiling_s,
+            measures.prefill_s.mid,
             _prefill_gap(evaluation),
         ),
-        Level(
-            "Decode step, weights alone",
-            time(rule.decode_step_s),
+        row(
+            "rule_of_thumb.decode_step_s",
+            "decode_step_s",
             None,
             None,
             "what one reading of the weights takes, however many users share it",
         ),
-        Level(
-            "Decode step with the cache",
-            time(rule.kv_step_s),
-            time(measures.decode.ceiling_s),
-            time(expected_step),
+        row(
+            "decode.expected_s",
+            "kv_step_s",
+            step_s,
+            expected_s,
             "the ceiling gathers the embedding instead of reading it, and stands half-way through the answers; a "
             "server adds what the chart of the gap shows",
         ),
-        Level(
-            "Tokens a second in decode, all users",
-            significant(rule.kv_tokens_per_s, DIGITS),
-            significant(held.running_sequences * each / measures.decode.ceiling_s, DIGITS),
-            None if expected_step is None else significant(held.served_sequences * each / expected_step, DIGITS),
+        row(
+            "rule_of_thumb.kv_tokens_per_s",
+            "kv_tokens_per_s",
+            held.running_sequences * each / step_s,
+            None if expected_s is None else held.served_sequences * each / expected_s,
             "users ÷ step, at each level" if each == 1 else f"users × {significant(each, DIGITS)} tokens ÷ step",
         ),
-        Level(
-            "Whole answer",
-            time(rule.total_latency_s),
-            time(served.total_latency_s.ceiling),
-            time(served.total_latency_s.mid),
+        row(
+            "serving.total_latency_s",
+            "total_latency_s",
+            served.total_latency_s.ceiling,
+            served.total_latency_s.mid,
             "the rule of thumb leaves the cache out of each step; on a server other users’ prefills come between",
         ),
-        Level(
-            "Tokens of cache",
-            f"{rule.kv_capacity_tokens:,}",
-            f"{held.kv_pool_tokens:,}" if has_tokens(evaluation) else None,
+        row(
+            "memory.kv_pool_tokens",
+            "kv_capacity_tokens",
+            held.kv_pool_tokens if has_tokens(evaluation) else None,
             None,
             _capacity_gap(evaluation),
         ),
-        Level(
-            "Users at full length",
-            f"{rule.kv_capacity_users:,}",
-            f"{held.max_concurrency:,}",
+        row(
+            "memory.max_concurrency",
+            "kv_capacity_users",
+            held.max_concurrency,
             None,
             "tokens of cache ÷ tokens of a sequence",
         ),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from app.calc.evaluation import Evaluation
 from app.calc.explanation import Explanation
 from app.calc.notation import quantity, significant
+from app.calc.outputs import output_at
 from app.calc.phase import OperatorCost
 from app.calc.serving import Estimate
 
@@ -41,18 +42,19 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
 
     def metric(
         id_: str,
-        label: str,
+        path: str,
         text: str,
-        scope: str,
         beside: str,
         explained: tuple[str, ...],
         level: tuple[str, str] = CEILING,
         operators: tuple[OperatorCost, ...] = (),
         interval: str = "",
+        scope: str = "",
     ) -> Metric:
-        value, _, unit = text.partition(" ")
+        output, (value, _, unit) = output_at(path), text.partition(" ")
         found = tuple(by_id[key] for key in explained if key in by_id)
-        return Metric(id_, label, value, unit, scope, *level, beside, found, operators, interval)
+        scope = scope or output.scope.value
+        return Metric(id_, output.label, value, unit, scope, *level, beside, found, operators, interval)
 
     def written(value: float, unit: str) -> str:
         return quantity(value, unit, DIGITS, binary=binary)
@@ -60,9 +62,8 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
     return [
         metric(
             "memory",
-            "Memory in use",
+            "memory.needed_bytes",
             written(held.needed_bytes, "B"),
-            "per GPU",
             f"of {written(held.per_gpu.capacity_bytes, 'B')}; weights {written(held.per_gpu.weights_bytes, 'B')}",
             (
                 "memory.needed_bytes",
@@ -75,9 +76,8 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
         ),
         metric(
             "room",
-            "Room for",
+            "memory.max_concurrency",
             f"{held.max_concurrency:,} {'sequence' if held.max_concurrency == 1 else 'sequences'}",
-            "per GPU" if evaluation.deployment.gpus == 1 else f"all {evaluation.deployment.gpus:,} GPUs",
             f"of {workload.total_tokens:,} tokens; pool of {_pool(evaluation, binary=binary)}{_of_each(evaluation)}",
             (
                 "memory.max_concurrency",
@@ -88,12 +88,12 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
             ),
             level,
             interval=_room_interval(evaluation),
+            scope="per GPU" if evaluation.deployment.gpus == 1 else f"all {evaluation.deployment.gpus:,} GPUs",
         ),
         metric(
             "ttft",
-            "First token (TTFT)",
+            "serving.ttft_s",
             written(served.ttft_s.best_known, "s"),
-            "per user",
             f"{_at_best(served.ttft_s, 's')}{_target(served.ttft_s, workload.slo_ttft_s)}",
             (
                 "serving.ttft_s.mid",
@@ -110,9 +110,8 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
         ),
         metric(
             "tpot",
-            "Each token (TPOT)",
+            "serving.tpot_s",
             written(served.tpot_s.best_known, "s"),
-            "per user",
             f"{significant(served.output_tokens_per_s_per_user.best_known, DIGITS)} tokens/s while it streams, "
             f"{_at_best(served.tpot_s, 's')}; {written(served.tpot_inclusive_s.best_known, 's')} with the first token "
             f"in it{_target(served.tpot_s, workload.slo_tpot_s)}",
@@ -135,9 +134,8 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
         ),
         metric(
             "latency",
-            "Whole answer",
+            "serving.total_latency_s",
             written(served.total_latency_s.best_known, "s"),
-            "per user",
             f"{workload.output_tokens:,} tokens; {_at_best(served.total_latency_s, 's')}",
             ("serving.total_latency_s.mid", "serving.total_latency_s.ceiling"),
             _level(evaluation, served.total_latency_s),
@@ -145,9 +143,8 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
         ),
         metric(
             "throughput",
-            "Throughput",
+            "serving.output_tokens_per_s",
             f"{significant(served.output_tokens_per_s.best_known, DIGITS)} tokens/s",
-            "all users" if users > 1 else "one user",
             f"{_price(evaluation)}; {_at_best(served.output_tokens_per_s, 'tokens/s')}",
             (
                 "serving.output_tokens_per_s.mid",
@@ -159,6 +156,7 @@ def metrics(evaluation: Evaluation, *, binary: bool) -> list[Metric]:
             ),
             _level(evaluation, served.output_tokens_per_s),
             interval=_interval(served.output_tokens_per_s, "tokens/s"),
+            scope="all users" if users > 1 else "one user",
         ),
     ]
 

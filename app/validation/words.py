@@ -3,18 +3,19 @@
 from collections.abc import Mapping
 
 from app.calc.notation import quantity, significant
+from app.calc.outputs import output_at
 from app.catalog.measurements import Metric
 
 RATES = frozenset(set(Metric) - {Metric.TTFT, Metric.TPOT})
 """Metrics of which more is faster; the others are times."""
 METRICS: Mapping[Metric, str] = {
-    Metric.TTFT: "time to first token",
-    Metric.TPOT: "time per output token",
-    Metric.OUTPUT: "output tokens/s",
-    Metric.PER_USER: "output tokens/s a user",
-    Metric.TOTAL: "total tokens/s",
-    Metric.PREFILL: "prefill tokens/s",
-    Metric.DECODE: "decode tokens/s a sequence",
+    Metric.TTFT: output_at("serving.ttft_s").label,
+    Metric.TPOT: output_at("serving.tpot_s").label,
+    Metric.OUTPUT: output_at("serving.output_tokens_per_s").label,
+    Metric.PER_USER: output_at("serving.output_tokens_per_s_per_user").label,
+    Metric.TOTAL: output_at("serving.total_tokens_per_s").label,
+    Metric.PREFILL: "Prefill throughput",
+    Metric.DECODE: "Decode throughput per sequence",
 }
 _QUANTITIES = {"ttft": "first token", "tpot": "output token", "throughput": "throughput", "prefill": "prefill"}
 _LOADS = {"one": "one request at a time", "many": "several at a time", "saturated": "as many as fit"}

@@ -13,7 +13,7 @@ UNITS: dict[str, tuple[str, float]] = {
     **{f"{prefix}{unit}": (unit, f) for unit in ("B", "FLOP", "B/s", "FLOP/s", "W") for prefix, f in _PREFIXES.items()},
     **{f"{prefix}B": ("B", factor) for prefix, factor in _BINARY.items()},
     **{written: ("s", factor) for written, factor in _SECONDS.items()},
-    **{unit: (unit, 1.0) for unit in ("FLOP/B", "tokens", "tokens/s", "requests/s", "J")},
+    **{unit: (unit, 1.0) for unit in ("FLOP/B", "tokens", "sequences", "tokens/s", "requests/s", "J")},
 }
 _UNIT = "|".join(re.escape(unit) for unit in sorted(UNITS, key=len, reverse=True))
 WRITTEN = re.compile(rf"(?P<dollar>\$)?(?P<number>-?{_NUMBER})(?: (?P<unit>{_UNIT})(?![A-Za-z/]))?")

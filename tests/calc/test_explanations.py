@@ -19,7 +19,22 @@ from tests.calc.formulas import computed, reread, substituted_value, symbols
 from tests.calc.strategies import deployments, repeatable
 from tests.factories import answer_to, custom_card, deployment, shipped_catalog
 
-UNITS = {"", "B", "B/s", "FLOP", "FLOP/s", "FLOP/B", "s", "tokens", "tokens/s", "requests/s", "$", "W", "J"}
+UNITS = {
+    "",
+    "sequences",
+    "B",
+    "B/s",
+    "FLOP",
+    "FLOP/s",
+    "FLOP/B",
+    "s",
+    "tokens",
+    "tokens/s",
+    "requests/s",
+    "$",
+    "W",
+    "J",
+}
 EIGHT = {"tensor": 8}
 CASES: dict[str, dict[str, Any]] = {
     "reference": {},
@@ -314,7 +329,7 @@ def test_only_known_costs_are_explained(name: str, price: bool, energy: bool) ->
         ("rule_of_thumb.prefill_flops", "2 × 8,030,261,248 × 1,000 tokens = 16.0605 TFLOP"),
         ("memory.kv_bytes_per_sequence", "2 × 32 × 8 × 128 × 2 B × 1,500 tokens = 196.608 MB"),
         ("memory.per_gpu.kv_pool_bytes", "max(0, 85.5208 GB × 0.9 − 16.0605 GB) = 60.9082 GB"),
-        ("memory.max_concurrency", "min(⌊60.9082 GB ÷ 196.608 MB⌋, 1,000,000) = 309"),
+        ("memory.max_concurrency", "min(⌊60.9082 GB ÷ 196.608 MB⌋, 1,000,000) = 309 sequences"),
     ],
 )
 def test_the_working_of_the_reference_case_as_it_is_shown(id_: str, written: str) -> None:

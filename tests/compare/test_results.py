@@ -2,8 +2,9 @@
 
 import pytest
 
+from app.calc.output import Better
 from app.compare.results import result_rows
-from app.compare.rows import Better, Level, Row, Value, Verdict
+from app.compare.rows import Level, Row, Value, Verdict
 from app.document import document, number_at
 from tests.charts.cases import answers, extreme_answers
 from tests.factories import answer_to, custom_card

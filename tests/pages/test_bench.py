@@ -72,7 +72,7 @@ def test_a_sweep_is_drawn_told_and_fitted(swept: Node) -> None:
     rows = tree.one(role="region", aria_label="Every run beside its prediction, table").table()
     assert len(rows) == 8 * 4
     assert {row["Interval"] for row in rows} == {"inside"}
-    assert rows[1]["Figure"] == "Output token"
+    assert rows[1]["Figure"] == "Time per output token (TPOT)"
     assert rows[1]["Ratio"].startswith("× 1.2")
     assert rows[1]["With the fit"].startswith("× 0.9") or rows[1]["With the fit"].startswith("× 1")
 

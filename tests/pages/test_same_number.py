@@ -163,15 +163,15 @@ def test_the_three_levels_are_the_twins(reader: TestClient, scenario: Mapping[st
     prefill = table["Prefill of one prompt"]
     assert prefill["Rule of thumb"] == quantity(rule["prefill_s"], "s", 3)
     assert prefill["Ceiling"] == quantity(document["prefill"]["ceiling_s"], "s", 3)
-    step = table["Decode step with the cache"]
+    step = table["Decode step"]
     assert step["Rule of thumb"] == quantity(rule["kv_step_s"], "s", 3)
     assert step["Ceiling"] == quantity(document["decode"]["ceiling_s"], "s", 3)
-    tokens = table["Tokens of cache"]
+    tokens = table["KV cache capacity"]
     assert tokens["Rule of thumb"] == f"{rule['kv_capacity_tokens']:,}"
     assert tokens["Ceiling"] == f"{held['kv_pool_tokens']:,}"
     assert prefill["Expected"] == quantity(document["prefill"]["expected_s"]["mid"], "s", 3)
     assert step["Expected"] == quantity(document["decode"]["expected_s"]["mid"], "s", 3)
-    assert table["Whole answer"]["Expected"] == quantity(document["serving"]["total_latency_s"]["mid"], "s", 3)
+    assert table["End-to-end latency"]["Expected"] == quantity(document["serving"]["total_latency_s"]["mid"], "s", 3)
     assert tokens["Expected"] == "–"
 
 
