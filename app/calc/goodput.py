@@ -190,6 +190,6 @@ def explain_goodput(found: Goodput) -> list[Explanation]:
             terms,
             found.rate_per_s,
             "requests/s",
-            "Little’s law; exponential waits: docs/doors.md",
+            "Little’s law; exponential waits: docs/optimizations.md",
         )
     ]

@@ -31,7 +31,7 @@ async def deepseek(request: Request, catalog: CatalogDep) -> Response:
         "measures": evaluation.measures,
         "causes": [(name, getattr(expected.causes, key), why) for key, name, _, why in CAUSES] if expected else [],
         "workbench": urls.workbench(items),
-        "doors": urls.doors(items),
+        "optimizations": urls.optimizations(items),
         "twin": urls.evaluate_api(items),
     }
     return templates.page("production", context, 200)
