@@ -45,7 +45,7 @@ COLUMNS = (
     Quantity("ttft", "TTFT", "s", read=lambda side: _ttft(side)),
     Quantity("tpot", "TPOT", "s", read=lambda side: side.measures.serving.tpot_s.best_known),
     Quantity("throughput", "Throughput", "tokens/s", read=lambda side: side.tokens_per_s),
-    Quantity("throughput_per_gpu", "For each GPU", "tokens/s", read=lambda side: _per_gpu(side)),
+    Quantity("throughput_per_gpu", "For each GPU", "tokens/s", read=lambda side: side.tokens_per_s_per_gpu),
     Quantity("goodput_per_gpu", "Goodput for each GPU", "requests/s", read=lambda side: _goodput_per_gpu(side)),
     Quantity(
         "taken_on", "Prompts taken on", "requests/s", read=lambda side: pool.per_s if (pool := _pool(side)) else None
@@ -190,13 +190,9 @@ def _figures(off: Side, on: Side) -> tuple[Figure, ...]:
         figure(CAPACITY, (float(side.measures.memory.max_concurrency) for side in both), level),
         *at_levels(TTFT, first.ttft_s, second.ttft_s),
         *at_levels(TPOT, first.tpot_s, second.tpot_s),
-        figure(EACH, map(_per_gpu, both), level),
+        figure(EACH, (side.tokens_per_s_per_gpu for side in both), level),
         *(() if None in good else (figure(GOOD, good),)),
     )
-
-
-def _per_gpu(side: Side) -> float:
-    return side.tokens_per_s / side.deployment.gpus
 
 
 def _goodput_per_gpu(side: Side) -> float | None:
@@ -264,7 +260,7 @@ def matched_ratio(side: Side) -> tuple[int, int] | None:
 
 def _sentence(off: Side, on: Side) -> Sentence:
     sent, ratio = _Sent.of(on), matched_ratio(on)
-    each = [_per_gpu(side) for side in (off, on)]
+    each = [side.tokens_per_s_per_gpu for side in (off, on)]
     start = (
         f"{ratio_words(on.deployment)} against the same GPUs together: "
         f"{change_of_time('each token comes', off.tpot_s, on.tpot_s)}, and a GPU gives "

@@ -144,7 +144,7 @@ def _columns(here: Side) -> tuple[Quantity, ...]:
     return (
         Quantity("bandwidth", "Bandwidth", "B/s", read=_bandwidth),
         Quantity("memory", "Memory", "B", read=_memory),
-        Quantity("ttft", f"TTFT, {level}", "s", read=_ttft),
+        Quantity("ttft", f"TTFT, {level}", "s", read=lambda side: side.ttft_s),
         TPOT_CEILING,
         *((TPOT_EXPECTED,) if here.measures.expected else ()),
         Quantity("throughput", f"Throughput, {level}", "tokens/s", read=lambda side: side.tokens_per_s),
@@ -152,11 +152,6 @@ def _columns(here: Side) -> tuple[Quantity, ...]:
         Quantity("gain", "Throughput, times here", "", read=lambda side: side.tokens_per_s / here.tokens_per_s),
         Quantity("cost", "Million output tokens", "$", read=_cost),
     )
-
-
-def _ttft(side: Side) -> float | None:
-    ttft = side.measures.serving.ttft_s
-    return ttft.mid if side.measures.expected else ttft.ceiling
 
 
 def _variants(here: Side, found: _Found) -> Variants:

@@ -51,7 +51,7 @@ PER_GPU = Quantity(
     "Output tokens a second of each GPU",
     "tokens/s",
     better=Better.HIGHER,
-    read=lambda side: _per_gpu(side),
+    read=lambda side: side.tokens_per_s_per_gpu,
 )
 LINK = Quantity(
     "link_bytes", "Bytes over the link in a decode step", "B", better=Better.LOWER, read=lambda side: _link_bytes(side)
@@ -144,18 +144,18 @@ def _ways(deployment: Deployment) -> Iterator[_Way]:
 def _columns(asked: Asked) -> tuple[Quantity, ...]:
     level = best_level(asked.measures)
     return (
-        Quantity("ttft", f"TTFT, {level}", "s", read=_ttft),
+        Quantity("ttft", f"TTFT, {level}", "s", read=lambda side: side.ttft_s),
         Quantity("tpot", f"TPOT, {level}", "s", read=lambda side: side.tpot_s),
         Quantity("throughput", f"Throughput, {level}", "tokens/s", read=lambda side: side.tokens_per_s),
-        Quantity("throughput_per_gpu", f"Throughput of a GPU, {level}", "tokens/s", read=_per_gpu),
+        Quantity(
+            "throughput_per_gpu",
+            f"Throughput of a GPU, {level}",
+            "tokens/s",
+            read=lambda side: side.tokens_per_s_per_gpu,
+        ),
         ROOM_COLUMN,
         Quantity("link_bytes", "Link bytes a step", "B", read=_link_bytes),
     )
-
-
-def _ttft(side: Side) -> float | None:
-    ttft = side.measures.serving.ttft_s
-    return ttft.mid if side.measures.expected else ttft.ceiling
 
 
 def _named(split: Split, replicas: int) -> str:
@@ -237,15 +237,11 @@ def _link_bytes(side: Side) -> float:
     return sum(op.link_bytes for op in side.measures.decode.operators)
 
 
-def _per_gpu(side: Side) -> float:
-    return side.tokens_per_s / side.deployment.gpus
-
-
 def _figures(off: Side, on: Side) -> tuple[Figure, ...]:
     return (
         *figures((GPUS,), off, on),
         *served_figures(off, on),
-        figure(PER_GPU, (_per_gpu(off), _per_gpu(on)), _level((off, on))),
+        figure(PER_GPU, (off.tokens_per_s_per_gpu, on.tokens_per_s_per_gpu), _level((off, on))),
         *figures((LINK,), off, on),
     )
 
@@ -266,7 +262,7 @@ def _sentence(told: list[tuple[_Measured, Side]]) -> str:
     alike = [pair for pair in told if pair[1].deployment.gpus == n]
     fastest, quick = min(alike, key=lambda pair: pair[1].tpot_s)
     best, most = max(alike, key=lambda pair: pair[1].tokens_per_s)
-    pace, rate = quantity(quick.tpot_s, "s", 3), quantity(_per_gpu(most), "tokens/s", 3)
+    pace, rate = quantity(quick.tpot_s, "s", 3), quantity(most.tokens_per_s_per_gpu, "tokens/s", 3)
     running = most.measures.memory.running_sequences
     load = f"{running:,} users" if running > 1 else "one user"
     yields = "it is also the one that yields" if best.way == fastest.way else f"{best.way.label} is the way that yields"
@@ -276,7 +272,7 @@ def _sentence(told: list[tuple[_Measured, Side]]) -> str:
     )
     fewer = next((side for each, side in told if each.is_here and side.deployment.gpus < n), None)
     if fewer is not None:
-        own, gpus = quantity(_per_gpu(fewer), "tokens/s", 3), fewer.deployment.gpus
+        own, gpus = quantity(fewer.tokens_per_s_per_gpu, "tokens/s", 3), fewer.deployment.gpus
         which = "The scenario’s one GPU" if gpus == 1 else f"Each of the scenario’s {gpus:,}"
         text += f" {which} gives {own}."
     return f"{text}{_latency(alike)}"
@@ -304,7 +300,7 @@ def _explained(told: list[tuple[_Measured, Side]]) -> tuple[Explanation, ...]:
         ("G", "GPUs", float(most.deployment.gpus), ""),
     )
     source = "Definition"
-    found = [working("parallelism.per_gpu", label, "R ÷ G", terms, (_per_gpu(most), "tokens/s", source))]
+    found = [working("parallelism.per_gpu", label, "R ÷ G", terms, (most.tokens_per_s_per_gpu, "tokens/s", source))]
     whole = next((side for each, side in told if _is_tensor_only(each.way.split)), None)
     if whole is not None:
         found.append(_all_reduce(whole))

@@ -56,6 +56,17 @@ class Side:
         return self.measures.serving.output_tokens_per_s.best_known
 
     @property
+    def tokens_per_s_per_gpu(self) -> float:
+        """The same of each GPU."""
+        return self.tokens_per_s / self.deployment.gpus
+
+    @property
+    def ttft_s(self) -> float | None:
+        """Time to first token as expected, None where it grows without end; the ceiling where nothing is expected."""
+        ttft = self.measures.serving.ttft_s
+        return ttft.mid if self.measures.expected else ttft.ceiling
+
+    @property
     def tpot_s(self) -> float:
         """Time per output token, as expected; at the ceiling where nothing is."""
         return self.measures.serving.tpot_s.best_known
