@@ -7,8 +7,6 @@ from functools import cached_property
 from app.calc.alternatives import Alternative
 from app.calc.comparison import Line, compare
 from app.calc.deployment import Deployment
-from app.calc.doors.all import doors
-from app.calc.doors.door import Asked, Door
 from app.calc.explain_expected import explain_expected
 from app.calc.explain_memory import explain_memory
 from app.calc.explain_rule import explain_rule_of_thumb
@@ -19,6 +17,8 @@ from app.calc.levers import Lever, levers
 from app.calc.measure import Measures, measure, replica_batch
 from app.calc.notice import Notice
 from app.calc.notices import notices
+from app.calc.optimize.optimization import Asked, Optimization
+from app.calc.optimize.registry import optimizations
 from app.calc.rule_of_thumb import RuleOfThumb, rule_of_thumb
 from app.calc.verdict import Verdict, verdict
 
@@ -27,8 +27,8 @@ from app.calc.verdict import Verdict, verdict
 class Evaluation:
     """All numbers in SI units. `comparison` is of what was given with the scenario.
 
-    Levers, doors, goodput and workings are made when they are first asked for: a batch of a thousand reads none of
-    them, and each lever is an evaluation of its own. `alternatives` are the cards that a lever may propose instead.
+    Levers, optimizations, goodput and workings are made when they are first asked for: a batch of a thousand reads none
+    of them, and each lever is an evaluation of its own. `alternatives` are the cards that a lever may propose instead.
     """
 
     deployment: Deployment
@@ -56,9 +56,9 @@ class Evaluation:
         )
 
     @cached_property
-    def doors(self) -> tuple[Door, ...]:
-        """Every optimization as a what-if, in the order in which they are told."""
-        return doors(Asked(self.deployment, self.measures, self.alternatives))
+    def optimizations(self) -> tuple[Optimization, ...]:
+        """Every optimization as a what-if, in the order in which they are shown."""
+        return optimizations(Asked(self.deployment, self.measures, self.alternatives))
 
     @cached_property
     def goodput(self) -> Goodput | None:

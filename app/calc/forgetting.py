@@ -18,6 +18,8 @@ MEASURED_PARTS = MappingProxyType(
 """Fields of `Given` that follow from the setting they were measured in, and their names in a scenario's engine."""
 POOL = "kv_pool"
 """The field of the measured pool: what is left of all the others."""
+OF_CARD = ("total_memory", "non_framework")
+"""What was measured of a card, and says nothing of another."""
 _KEYS = MappingProxyType({**MEASURED_PARTS, POOL: "kv_pool_bytes"})
 
 

@@ -183,5 +183,5 @@ def explain_goodput(found: Goodput) -> list[Explanation]:
         Term("T", "how long each of them stays", found.stay_s, "s"),
         Term("P", "share that meets the targets there", found.attained, ""),
     )
-    source = "Little’s law; exponential waits: docs/doors.md"
+    source = "Little’s law; exponential waits: docs/optimizations.md"
     return [derivation("goodput.rate_per_s", "B ÷ T × P", terms, found.rate_per_s, source)]

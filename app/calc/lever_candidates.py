@@ -4,29 +4,27 @@ What was measured under the old conditions is forgotten where a change ends them
 that only moves the pool, because nothing is known of the other one.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from app.calc.alternatives import Alternative
 from app.calc.deployment import Deployment
-from app.calc.deployment_limits import MOST_CONCURRENT
+from app.calc.deployment_limits import MOST_CARDS, MOST_CONCURRENT
 from app.calc.dtypes import Dtype, WeightFormat
 from app.calc.engines.parts import Part
-from app.calc.forgetting import MEASURED_PARTS, forgetting, patch_of
+from app.calc.forgetting import MEASURED_PARTS, OF_CARD, forgetting, patch_of
 from app.calc.layers.latent_attention import LatentAttention
 from app.calc.layers.spanned_latent_attention import SpannedLatentAttention
 from app.calc.layers.sparse_latent_attention import SparseLatentAttention
 from app.calc.measure import Measures
 from app.calc.memory import memory
-from app.calc.rank_memory import rank_memories
+from app.calc.optimize.optimization import Candidate
+from app.calc.optimize.registry import candidates as optimizations_not_used
+from app.calc.rank_memory import holds
 from app.calc.split import Split, SplitError
-from app.calc.technique_candidates import techniques
 from app.calc.verdict import State, needed_in, state_of
 from app.calc.weight_plan import convention
 
-MOST_CARDS = 8
-"""GPUs of one node, and so of tensor parallelism."""
 MOST_STAGES = 8
 LARGEST_SHARE = 0.95
 """Above it little is left for what an engine does not foresee."""
@@ -37,22 +35,7 @@ NOTABLE_ACTIVATIONS = 0.02
 FASTER = 1.1
 SLACK = 1.05
 """The share of the next card that an engine may use differs by no more: some reckon after a fixed part."""
-OF_CARD = ("total_memory", "non_framework")
-"""What was measured of a card, and says nothing of another."""
 _WIDTHS = tuple(2**n for n in range(1, MOST_CARDS.bit_length()))
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """`change` is a merge patch (RFC 7396) on the scenario; `label` says it in words.
-
-    `holds`: it is known already that the memory holds what is asked.
-    """
-
-    change: Mapping[str, Any]
-    label: str
-    deployment: Deployment
-    holds: bool = False
 
 
 def candidates(deployment: Deployment, measures: Measures, alternatives: Sequence[Alternative]) -> Iterator[Candidate]:
@@ -60,8 +43,7 @@ def candidates(deployment: Deployment, measures: Measures, alternatives: Sequenc
     asked = _Asked(deployment, measures, tuple(alternatives))
     for find in _EVERYWHERE:
         yield from find(asked)
-    for technique in techniques(deployment):
-        yield Candidate(technique.change, technique.label, technique.deployment)
+    yield from optimizations_not_used(deployment)
     if asked.state is not State.FITS and asked.pool_follows:
         for find in _WHERE_MEMORY_IS_SHORT:
             yield from find(asked)
@@ -87,14 +69,6 @@ class _Asked:
     def forgetting(self, *names: str) -> tuple[Deployment, dict[str, None]]:
         """The deployment without measurements that a change would make untrue, and the patch that drops them."""
         return forgetting(self.deployment, *names)
-
-
-def holds(deployment: Deployment) -> bool:
-    """Whether every stage's share holds what is asked, by the engine's own rules."""
-    engines, cap = deployment.replicas * deployment.split.data, deployment.engine.max_num_seqs
-    sequences = -(-(deployment.workload.concurrency or 1) // engines)
-    running = sequences if cap is None else min(sequences, cap)
-    return all(rank.needed_bytes(deployment, running) <= rank.budget_bytes for rank in rank_memories(deployment))
 
 
 def _narrower_cache(asked: _Asked) -> Iterator[Candidate]:

@@ -9,9 +9,10 @@ from typing import Any
 from app.calc.alternatives import Alternative
 from app.calc.deployment import Deployment
 from app.calc.goodput import goodput
-from app.calc.lever_candidates import candidates, holds
+from app.calc.lever_candidates import candidates
 from app.calc.measure import Measures, measure
 from app.calc.memory import memory
+from app.calc.rank_memory import holds
 from app.calc.verdict import State, state_of
 
 MOST_LEVERS = 8

@@ -184,3 +184,11 @@ def _divide(deployment: Deployment, stage: int, rank: Rank) -> RankMemory:
         policy_name=policy.name,
         reserved_bytes=policy.reserved_bytes(rank, plan),
     )
+
+
+def holds(deployment: Deployment) -> bool:
+    """Whether every stage's share holds what is asked, by the engine's own rules."""
+    engines, cap = deployment.replicas * deployment.split.data, deployment.engine.max_num_seqs
+    sequences = -(-(deployment.workload.concurrency or 1) // engines)
+    running = sequences if cap is None else min(sequences, cap)
+    return all(rank.needed_bytes(deployment, running) <= rank.budget_bytes for rank in rank_memories(deployment))

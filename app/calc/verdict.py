@@ -27,6 +27,9 @@ class State(StrEnum):
     DOES_NOT_FIT = "does_not_fit"
 
 
+STATE_WORDS = MappingProxyType({State.FITS: "Fits", State.TIGHT: "Fits, but tight", State.DOES_NOT_FIT: "Does not fit"})
+
+
 class Limiter(StrEnum):
     """What stops the deployment from serving more."""
 
@@ -49,11 +52,24 @@ LIMITER_WORDS = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`sentence` is for people; it is made of the same numbers."""
+    """`reason` is for people, made of the same numbers; it begins small, because it follows the state and a colon."""
 
     state: State
     limiter: Limiter
-    sentence: str
+    reason: str
+
+    @property
+    def heading(self) -> str:
+        return STATE_WORDS[self.state]
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.heading}: {self.reason}"
+
+    @property
+    def standalone_reason(self) -> str:
+        """The reason as a sentence of its own, below a heading."""
+        return self.reason[:1].upper() + self.reason[1:]
 
 
 def needed_in(deployment: Deployment, held: Memory) -> float:
@@ -114,7 +130,7 @@ def verdict(deployment: Deployment, measures: Measures, *, binary: bool = False)
     fit = (
         _does_not_fit(deployment, measures, binary)
         if state is State.DOES_NOT_FIT
-        else _fits(deployment, state, measures, binary)
+        else _fits(deployment, measures, binary)
     )
     limiter = limiter_of(deployment, state, measures)
     return Verdict(state, limiter, f"{fit} {_pace(state, limiter, measures)}")
@@ -130,12 +146,11 @@ def _of_each(deployment: Deployment) -> str:
     )
 
 
-def _fits(deployment: Deployment, state: State, measures: Measures, binary: bool) -> str:
+def _fits(deployment: Deployment, measures: Measures, binary: bool) -> str:
     held = measures.memory
-    word = "Fits" if state is State.FITS else "Fits, but tight"
     used, card = (quantity(b, "B", 3, binary=binary) for b in (held.needed_bytes, held.per_gpu.capacity_bytes))
     where = _of_each(deployment)
-    fits = f"{word}: {used} of {card} in use{where}, room for {_count(held.max_concurrency, 'full-length sequence')}."
+    fits = f"{used} of {card} in use{where}, room for {_count(held.max_concurrency, 'full-length sequence')}."
     if not held.refuses_to_start:
         return fits
     return f"{fits} {held.tightest.policy_name} starts only when limited to sequences of {held.longest_alone:,} tokens."
@@ -150,33 +165,33 @@ def _does_not_fit(deployment: Deployment, measures: Measures, binary: bool) -> s
     pool, prefill = deployment.prefill_pool, measures.prefill_memory
     if pool is not None and prefill is not None and not prefill.max_concurrency:
         return (
-            f"Does not fit: an instance of the prefill pool on {pool.split.gpus:,} × {pool.accelerator.name} has no "
+            f"an instance of the prefill pool on {pool.split.gpus:,} × {pool.accelerator.name} has no "
             f"room for one prompt beside {written(prefill.per_gpu.weights_bytes)} of weights a GPU."
         )
 
     weights, budget = held.per_gpu.weights_bytes, held.budget_bytes
     if weights <= budget < weights + held.tightest.held_back_bytes:
         return (
-            f"Does not fit: the weights take {written(weights)}{_of_each(deployment)} and what "
+            f"the weights take {written(weights)}{_of_each(deployment)} and what "
             f"{held.tightest.policy_name} needs beside them {written(held.tightest.held_back_bytes)}, together "
             f"{written(weights + held.tightest.held_back_bytes - budget)} more than the {written(budget)} it may use."
         )
     if weights > budget:
         return (
-            f"Does not fit: the weights alone take {written(weights)}{_of_each(deployment)}, "
+            f"the weights alone take {written(weights)}{_of_each(deployment)}, "
             f"{written(weights - budget)} more than the {written(budget)} the engine may use."
         )
     needed = required_bytes(deployment, measures)
     if held.tightest.reserved_bytes > held.per_gpu.kv_pool_bytes:
         return (
-            f"Does not fit: the cache of all slots, {written(held.tightest.reserved_bytes)}{_of_each(deployment)}, is "
+            f"the cache of all slots, {written(held.tightest.reserved_bytes)}{_of_each(deployment)}, is "
             f"allocated at the start; with the weights that is {written(needed - budget)} more than the "
             f"{written(budget)} the engine may use."
         )
     wanted = _count(deployment.workload.concurrency or 1, "sequence")
     tokens = f"{deployment.workload.total_tokens:,} tokens"
     return (
-        f"Does not fit: the weights and {wanted} of {tokens} need {written(needed)}{_of_each(deployment)}, "
+        f"the weights and {wanted} of {tokens} need {written(needed)}{_of_each(deployment)}, "
         f"{written(needed - budget)} more than the {written(budget)} the engine may use; "
         f"room for {held.max_concurrency:,}."
     )

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Mapping
 
 from app.calc.evaluation import Evaluation
+from app.calc.optimize.registry import SPECS
 from app.charts.batch_chart import batch_chart
 from app.charts.context_chart import context_chart
-from app.charts.doors.all import DOOR_CHARTS, chart_of
 from app.charts.figure import Chart
 from app.charts.frontier_chart import frontier_chart
 from app.charts.gap_chart import gap_chart
 from app.charts.goodput_chart import goodput_chart
 from app.charts.memory_chart import memory_chart
+from app.charts.optimization_charts import PREFIX, optimization_chart
 from app.charts.roofline_chart import roofline_chart
 from app.charts.time_chart import time_chart
 
@@ -24,8 +25,8 @@ CHARTS: Mapping[str, Maker] = {
     "time": lambda evaluation, binary: time_chart(evaluation),
     "context": lambda evaluation, binary: context_chart(evaluation, binary=binary),
 }
-GOODPUT, DOOR = "goodput", "door-"
-NAMES = frozenset({*CHARTS, GOODPUT, *(f"{DOOR}{door}" for door in DOOR_CHARTS)})
+GOODPUT = "goodput"
+NAMES = frozenset({*CHARTS, GOODPUT, *(f"{PREFIX}{spec.id}" for spec in SPECS)})
 """Every chart of a scenario that can be asked for by its id."""
 
 
@@ -36,10 +37,10 @@ def all_charts(evaluation: Evaluation, *, binary: bool = False) -> list[Chart]:
 
 
 def chart_named(name: str, evaluation: Evaluation, *, binary: bool = False) -> Chart | None:
-    """The chart of that id, on the workbench or beside a door; None where the scenario has none such."""
+    """The chart of that id, on the workbench or beside an optimization; None where the scenario has none such."""
     if name in CHARTS:
         return CHARTS[name](evaluation, binary)
     if name == GOODPUT:
         return None if evaluation.goodput is None else goodput_chart(evaluation)
-    door = next((door for door in evaluation.doors if f"{DOOR}{door.id}" == name), None)
-    return None if door is None else chart_of(door, evaluation, binary=binary)
+    found = next((found for found in evaluation.optimizations if f"{PREFIX}{found.id}" == name), None)
+    return None if found is None else optimization_chart(found, evaluation, binary=binary)

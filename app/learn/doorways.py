@@ -1,11 +1,9 @@
 """Chapter eight: each optimization as a door in the wall, with what it does to the reader's own scenario."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
-from app.calc.doors.door import Door, DoorId, Figure, Level
-from app.calc.doors.speculative import usual_speculation
+from app.calc.optimize.optimization import Figure, Level, Optimization
+from app.calc.optimize.speculative import usual_speculation
 from app.learn.case import Case
 from app.learn.cases import Cases, ridge_users
 from app.learn.chapter import Chapter
@@ -13,23 +11,6 @@ from app.learn.desk import EXACT, Desk
 from app.learn.number import COUNT, PERCENT, LiveNumber
 from app.web import urls
 
-TTFT, TPOT, ROOM = "Time to first token (TTFT)", "Time per output token (TPOT)", "Sequences that find room"
-RATE, RATE_EACH = "Output tokens a second", "Output tokens a second of each GPU"
-# What each door changes, and what a user or an owner sees of it: figures by their names, best known level.
-SHOWN: Mapping[DoorId, tuple[str, ...]] = MappingProxyType(
-    {
-        DoorId.QUANTIZATION: ("Bytes that a decode step reads on a GPU", TPOT, ROOM),
-        DoorId.ATTENTION: ("Cache that a token adds", TPOT, ROOM),
-        DoorId.PAGING: ("Share of the cache that holds real tokens", ROOM),
-        DoorId.BATCHING: ("Share of the steps in which a place runs on after its answer is complete", TTFT, RATE),
-        DoorId.PREFIX_CACHING: ("Prompt tokens that are computed", TTFT, ROOM),
-        DoorId.CHUNKED_PREFILL: ("Longest pause of a running stream", "First token of the prompt"),
-        DoorId.SPECULATIVE: ("Tokens that a step gives each user", TPOT),
-        DoorId.DISAGGREGATION: (TTFT, TPOT),
-        DoorId.PARALLELISM: (TPOT, RATE_EACH),
-        DoorId.NEWER_CARD: ("Memory bandwidth", TPOT),
-    }
-)
 _SHARE, _DIGITS = "%", 3
 
 
@@ -58,7 +39,7 @@ class Doorway:
 def doorways(cases: Cases) -> Chapter:
     """Every door, and when guessing stops paying."""
     desk, asked = Desk("doors"), cases.asked
-    found = {door.id: _doorway(desk, door, asked) for door in asked.evaluation.doors}
+    found = {door.id: _doorway(desk, door, asked) for door in asked.evaluation.optimizations}
     stops = _guessing(desk, cases)
     return Chapter(
         "doors",
@@ -74,41 +55,41 @@ def doorways(cases: Cases) -> Chapter:
     )
 
 
-def _doorway(desk: Desk, door: Door, asked: Case) -> Doorway:
+def _doorway(desk: Desk, door: Optimization, asked: Case) -> Doorway:
     changes = []
-    for at, label in enumerate(SHOWN[door.id]):
-        figure = _best(door, label)
+    for at, key in enumerate(door.spec.shown):
+        figure = _best(door, key)
         if figure is not None and figure.before is not None and figure.after is not None:
             changes.append(_change(desk, door, at, figure, asked))
     return Doorway(
         id=str(door.id),
-        title=door.title,
-        is_open=door.is_open,
+        title=door.spec.title,
+        is_open=door.is_used,
         refused=door.refused,
         sentence=door.sentence,
         changes=tuple(changes),
-        here=urls.doors(urls.scenario_items(asked.scenario), str(door.id)),
+        here=urls.optimizations(urls.scenario_items(asked.scenario), str(door.id)),
     )
 
 
-def _best(door: Door, label: str) -> Figure | None:
-    """The figure of that name, as expected where something is; else at its ceiling, or exact."""
-    named = [figure for figure in door.figures if figure.label == label]
+def _best(door: Optimization, key: str) -> Figure | None:
+    """The figure of that key, as expected where something is; else at its ceiling, or exact."""
+    named = [figure for figure in door.figures if figure.of.key == key]
     expected = [figure for figure in named if figure.level is Level.EXPECTED and figure.before is not None]
     return next(iter([*expected, *named]), None)
 
 
-def _change(desk: Desk, door: Door, at: int, figure: Figure, asked: Case) -> Change:
+def _change(desk: Desk, door: Optimization, at: int, figure: Figure, asked: Case) -> Change:
     sides = []
     for side, value in (("before", figure.before), ("after", figure.after)):
         assert value is not None  # noqa: S101  # the caller has looked
-        unit = PERCENT if figure.unit == _SHARE else figure.unit or COUNT
+        unit = PERCENT if figure.of.unit == _SHARE else figure.of.unit or COUNT
         size = value / 100 if unit == PERCENT else value
         digits = EXACT if unit in (COUNT, "tokens") and size == int(size) else _DIGITS
-        label = f"{door.title}, {figure.label[:1].lower()}{figure.label[1:]}, {side}"
-        where = f"doors.{door.id}, {figure.label}, {figure.level}, {side}"
+        label = f"{door.spec.title}, {figure.of.label[:1].lower()}{figure.of.label[1:]}, {side}"
+        where = f"doors.{door.id}, {figure.of.label}, {figure.level}, {side}"
         sides.append(desk.given(f"{door.id}_{at}_{side}", label, size, unit, where, digits, asked.key))
-    return Change(figure.label, sides[0], sides[1])
+    return Change(figure.of.label, sides[0], sides[1])
 
 
 def _guessing(desk: Desk, cases: Cases) -> LiveNumber:

@@ -1,4 +1,4 @@
-"""Published evidence beside the doors: what others measured of each optimization, in our words, with its source."""
+"""Published evidence beside the optimizations: what others measured of each, in our words, with its source."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.calc.doors.door import DoorId
+from app.calc.optimize.registry import SPECS
 from app.learn.number import LiveNumber, written
 from app.learn.published import FILE, load_published
 
@@ -19,7 +19,7 @@ _PLACE = re.compile(r"\{([a-z0-9_.]+)\}")
 class Evidence:
     """One published finding. `text` holds each of `numbers` as it is written; `url` is empty where there is no page."""
 
-    door: DoorId
+    technique: str
     text: str
     numbers: tuple[LiveNumber, ...]
     source: str
@@ -27,16 +27,18 @@ class Evidence:
 
 
 @lru_cache(maxsize=1)
-def load_evidence(file: Path = FILE) -> Mapping[DoorId, Sequence[Evidence]]:
-    """The findings of the file, by door, in its order.
+def load_evidence(file: Path = FILE) -> Mapping[str, Sequence[Evidence]]:
+    """The findings of the file, by optimization, in its order.
 
     Raises:
-        ValueError: a finding without a source, or a number that is not given.
+        ValueError: a finding of an unknown optimization or without a source, or a number that is not given.
     """
-    found: dict[DoorId, list[Evidence]] = {door: [] for door in DoorId}
+    found: dict[str, list[Evidence]] = {spec.id: [] for spec in SPECS}
     for row in tomllib.loads(file.read_text(encoding="utf-8"))["evidence"]:
         evidence = _evidence(row)
-        found[evidence.door].append(evidence)
+        if evidence.technique not in found:
+            raise ValueError(f"evidence of an unknown optimization: {evidence.technique}")
+        found[evidence.technique].append(evidence)
     return found
 
 
@@ -50,7 +52,7 @@ def _evidence(row: Mapping[str, Any]) -> Evidence:
     if own.keys() - numbers.keys():
         raise ValueError(f"evidence of {row['door']} leaves numbers out: {sorted(own.keys() - numbers.keys())}")
     text = _PLACE.sub(lambda place: numbers[place[1]].text, row["text"])
-    return Evidence(DoorId(row["door"]), text, tuple(numbers.values()), row["source"], row.get("url", ""))
+    return Evidence(row["door"], text, tuple(numbers.values()), row["source"], row.get("url", ""))
 
 
 def _number(row: Mapping[str, Any], value: Mapping[str, Any]) -> LiveNumber:

@@ -54,9 +54,8 @@ class AnswerView:
 
     @property
     def verdict_words(self) -> tuple[str, str]:
-        """The sentence in two: the state as a heading, and what follows its colon."""
-        state, _, rest = self.verdict.sentence.partition(": ")
-        return state, rest[:1].upper() + rest[1:]
+        """The sentence in two: the state as a heading, and its reason."""
+        return self.verdict.heading, self.verdict.standalone_reason
 
     @property
     def bandwidth_bytes_per_s(self) -> float:

@@ -127,14 +127,13 @@ def _column(comparison: Comparison, index: int, addresses: Addresses) -> Column:
     plan = comparison.plans[index]
     evaluation = plan.answer.evaluation
     said = verdict(evaluation.deployment, evaluation.measures, binary=comparison.binary)
-    state, _, rest = said.sentence.partition(": ")
     has_room = len(comparison.plans) < MOST_PLANS
     units = BINARY if comparison.binary else "gb"
     return Column(
         plan=plan,
         state=said.state.value,
-        heading=state,
-        sentence=rest[:1].upper() + rest[1:],
+        heading=said.heading,
+        sentence=said.standalone_reason,
         subject=subject(plan.answer),
         against=_against(comparison, index),
         is_base=index == comparison.base and len(comparison.plans) > 1,

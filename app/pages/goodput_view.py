@@ -79,4 +79,4 @@ def _with_targets(answered: Answer, units: str) -> str:
     document = answered.scenario.document()
     targets = {"slo_ttft_s": USUAL_TTFT_S, "slo_tpot_s": USUAL_TPOT_S}
     changed = Scenario.model_validate(document | {"workload": {**document["workload"], **targets}})
-    return f"{urls.doors(urls.scenario_items(changed, units))}#goodput"
+    return f"{urls.optimizations(urls.scenario_items(changed, units))}#goodput"

@@ -30,7 +30,7 @@ async def deepseek(catalog: CatalogDep, templates: TemplatesDep) -> Response:
         "measures": evaluation.measures,
         "causes": [(name, getattr(expected.causes, key), why) for key, name, _, why in CAUSES] if expected else [],
         "workbench": urls.workbench(items),
-        "doors": urls.doors(items),
+        "optimizations": urls.optimizations(items),
         "twin": urls.evaluate_api(items),
     }
     return templates.page("production", context, 200)

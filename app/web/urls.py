@@ -13,7 +13,7 @@ API = "/api/v1"
 NAVIGATION = (
     ("/", "Workbench"),
     ("/learn", "Learn"),
-    ("/doors", "Doors"),
+    ("/optimizations", "Optimizations"),
     ("/compare", "Compare"),
     ("/models", "Models"),
     ("/hardware", "Hardware"),
@@ -57,15 +57,15 @@ def learn_api(items: Items = ()) -> str:
     return f"{API}{learn(items)}"
 
 
-def doors(items: Items = (), door: str = "") -> str:
+def optimizations(items: Items = (), at: str = "") -> str:
     """Every optimization on the scenario of the items; at one of them where it is named."""
-    page = f"/doors?{query_string(items)}" if items else "/doors"
-    return f"{page}#{door}" if door else page
+    page = f"/optimizations?{query_string(items)}" if items else "/optimizations"
+    return f"{page}#{at}" if at else page
 
 
-def doors_api(items: Items) -> str:
+def optimizations_api(items: Items) -> str:
     """The JSON twin of that page."""
-    return f"{API}/doors?{query_string(item for item in items if item[0] != 'units')}"
+    return f"{API}/optimizations?{query_string(item for item in items if item[0] != 'units')}"
 
 
 def chart_data(chart: str, extension: str, items: Items) -> str:

@@ -22,6 +22,7 @@ PAGES = {
     ("GET", "/compare/{chart}.{extension}"),
     ("GET", "/docs"),
     ("GET", "/doors"),
+    ("GET", "/optimizations"),
     ("GET", "/import"),
     ("POST", "/import"),
     ("GET", "/paste"),

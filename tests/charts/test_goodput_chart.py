@@ -10,8 +10,8 @@ from app.charts.gallery import CHARTS, all_charts, chart_named
 from app.charts.goodput_chart import goodput_chart
 from app.strict_json import dumps
 from tests.charts.test_figures import painted
-from tests.door_scenarios import SCENARIOS, answers
 from tests.factories import answer_to
+from tests.optimization_scenarios import SCENARIOS, answers
 
 TOLD = [name for name in SCENARIOS if answers()[name].evaluation.goodput is not None]
 

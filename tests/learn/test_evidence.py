@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.calc.doors.door import DoorId
+from app.calc.optimize.registry import SPECS
 from app.learn.evidence import load_evidence
 
 ROW = """
@@ -23,14 +23,14 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_numbers_are_put_into_the_text(tmp_path: Path) -> None:
-    found = load_evidence(written(tmp_path, ROW))[DoorId.PAGING][0]
+    found = load_evidence(written(tmp_path, ROW))["paging"][0]
     assert found.text == "Gave 2.5 times, and 4 at most."
     assert [number.value for number in found.numbers] == [2.5, 4]
 
 
 def test_what_is_shipped_speaks_of_most_doors_and_names_its_sources() -> None:
     shipped = load_evidence()
-    assert set(shipped) == set(DoorId)
+    assert set(shipped) == {spec.id for spec in SPECS}
     assert sum(bool(found) for found in shipped.values()) >= 7
     for found in (one for many in shipped.values() for one in many):
         assert found.source

@@ -140,7 +140,7 @@ def scaled(original: Callable[..., Any], factor: float) -> Callable[..., Any]:
         ("app.calc.rule_of_thumb.total_latency_s", "request", ("total", "share")),
         ("app.learn.phases.total_latency_s", "request", ("promised",)),
         ("app.learn.beliefs.decode_step_s", "beliefs", ("twice_arithmetic", "twice_bandwidth")),
-        ("app.calc.doors.paging.used_share", "doors", ("paging_0_before", "paging_0_after")),
+        ("app.calc.optimize.paging.used_share", "doors", ("paging_0_before", "paging_0_after")),
         ("app.calc.serving.total_latency_s", "measuring", ("whole_ceiling",)),
     ],
 )

@@ -129,7 +129,7 @@ def test_a_hostile_name_is_shown_as_it_was_typed(reader: TestClient) -> None:
     assert json_of(reader, twin_of(tree))["scenario"]["calibration"]["name"] == HOSTILE
 
 
-@pytest.mark.parametrize("path", ["/learn", "/doors"])
+@pytest.mark.parametrize("path", ["/learn", "/optimizations"])
 def test_other_pages_keep_it(reader: TestClient, path: str) -> None:
     query = address(OURS).partition("?")[2]
     back = [

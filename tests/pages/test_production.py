@@ -21,4 +21,4 @@ def test_it_leads_to_the_workbench_and_to_its_json(reader: TestClient) -> None:
     page = reader.get("/production").text
     assert 'href="/?v=1&amp;model=deepseek-v3' in page
     assert "/api/v1/evaluate?" in page
-    assert "/doors?" in page
+    assert "/optimizations?" in page

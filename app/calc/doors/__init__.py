@@ -1,1 +1,0 @@
-"""Every optimization as a what-if: the same scenario with the door closed and open."""

@@ -1,0 +1,1 @@
+"""Optimizations as what-ifs: the same scenario without and with each of them."""
