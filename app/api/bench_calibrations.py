@@ -15,8 +15,8 @@ from app.scenario import Scenario
 from app.scenario_calibration import OwnCalibration
 from app.scenario_parts import Part
 from app.web import urls
-from app.web.json_route import JsonResponse, StrictRoute
 from app.web.links import ShareTexts, expiry, living, store_problems
+from app.web.problem import JsonResponse, StrictRoute
 from app.web.services import CatalogDep, ServicesDep
 
 NOT_FOUND = "There is no calibration at this address."

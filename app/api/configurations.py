@@ -16,8 +16,8 @@ from app.saved_view import SavedView, contents_of, view
 from app.scenario import Scenario
 from app.store.records import Contents
 from app.web import urls
-from app.web.json_route import JsonResponse, StrictRoute
 from app.web.links import LinkTexts, expiry, living, store_problems
+from app.web.problem import JsonResponse, StrictRoute
 from app.web.services import CatalogDep, ConfigurationsDep, Services, ServicesDep
 
 router = APIRouter(tags=["configurations"], route_class=StrictRoute)

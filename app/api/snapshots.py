@@ -16,9 +16,9 @@ from app.resolve import resolve
 from app.scenario import Scenario
 from app.scenario_parts import Part
 from app.web import urls
-from app.web.json_route import JsonResponse, StrictRoute
 from app.web.links import LinkTexts, expiry, living, store_problems
 from app.web.live import live_round
+from app.web.problem import JsonResponse, StrictRoute
 from app.web.services import ServicesDep
 
 NOT_FOUND = "There is no snapshot at this address."
