@@ -33,13 +33,11 @@ from app.store.links import Links
 from app.store.schema import migrate
 from app.validation.sheet import ValidationSheet
 from app.web.assets import MOUNT_PATH, AssetFiles, Assets
-from app.web.body_limit import BodyLimit
 from app.web.errors import ErrorPages
-from app.web.head import HeadAsGet
 from app.web.hub import Hub
 from app.web.links import KINDS
 from app.web.live_boards import LiveBoards
-from app.web.request_log import RequestLog
+from app.web.middleware import BodyLimit, HeadAsGet, RequestLog
 from app.web.security import Doorkeeper, SecurityHeaders
 from app.web.server_targets import server_probes
 from app.web.services import Services

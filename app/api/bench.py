@@ -16,8 +16,7 @@ from app.catalog.catalog import Catalog
 from app.refusal import Refusal, under
 from app.scenario import Scenario
 from app.scenario_parts import Part, Text
-from app.web.json_route import JsonResponse, StrictRoute
-from app.web.problem import ProblemError
+from app.web.problem import JsonResponse, ProblemError, StrictRoute
 from app.web.services import CatalogDep
 
 router = APIRouter(tags=["benchmarks"], route_class=StrictRoute)

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.api.facts import facts
-from app.web.json_route import JsonResponse
+from app.web.problem import JsonResponse
 from app.web.services import CatalogDep
 
 router = APIRouter(tags=["catalog"])

@@ -11,9 +11,8 @@ from app.compare.document import comparison_document
 from app.compare.plans import read_comparison
 from app.refusal import Refusal
 from app.store.links import Saved
-from app.web.json_route import JsonResponse
 from app.web.links import PRIVATE, living
-from app.web.problem import invalid
+from app.web.problem import JsonResponse, invalid
 from app.web.query import items_of
 from app.web.services import Services, ServicesDep
 

@@ -14,8 +14,7 @@ from app.catalog.catalog import Catalog
 from app.document import document
 from app.refusal import ScenarioError
 from app.scenario import Scenario
-from app.web.json_route import JsonResponse, StrictRoute
-from app.web.problem import invalid, refusals_of
+from app.web.problem import JsonResponse, StrictRoute, invalid, refusals_of
 from app.web.query import answer_from, items_of, refuse_unknown
 from app.web.services import CatalogDep
 

@@ -10,10 +10,9 @@ from app.api.list_parameters import list_parameters
 from app.api.problems import NOT_FOUND, PROBLEMS
 from app.catalog.accelerators import AcceleratorRecord
 from app.web.hardware_columns import hardware_columns, ridges
-from app.web.json_route import JsonResponse
 from app.web.listing_query import read_listing
 from app.web.near_names import near_ids
-from app.web.problem import ProblemError, invalid
+from app.web.problem import JsonResponse, ProblemError, invalid
 from app.web.query import items_of
 from app.web.services import CatalogDep
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from app.store.schema import ready as store_ready
-from app.web.json_route import JsonResponse
+from app.web.problem import JsonResponse
 from app.web.services import ServicesDep
 
 logger = logging.getLogger("tokenroof.health")

@@ -10,7 +10,7 @@ from app.api.problems import IMPORT_PROBLEMS
 from app.import_document import import_document
 from app.model_import import Imported, ImportRequest
 from app.web.importing import imported_from
-from app.web.json_route import FileRoute, JsonResponse
+from app.web.problem import FileRoute, JsonResponse
 from app.web.services import ServicesDep
 
 router = APIRouter(tags=["import"], route_class=FileRoute)

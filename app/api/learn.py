@@ -15,7 +15,7 @@ from app.learn.number import LiveNumber
 from app.learn.query import with_usual
 from app.refusal import Refusal, ScenarioError
 from app.web import urls
-from app.web.json_route import JsonResponse
+from app.web.problem import JsonResponse
 from app.web.query import answer_from, items_of, refuse_unknown
 from app.web.services import CatalogDep
 

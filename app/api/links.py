@@ -25,7 +25,6 @@ from app.scenario_calibration import OwnCalibration
 from app.scenario_parts import Part
 from app.store.links import Contents, Saved
 from app.web import urls
-from app.web.json_route import JsonResponse, StrictRoute
 from app.web.links import (
     CALIBRATION,
     CONFIGURATION,
@@ -39,6 +38,7 @@ from app.web.links import (
     store_problems,
 )
 from app.web.live import live_round
+from app.web.problem import JsonResponse, StrictRoute
 from app.web.services import Services, ServicesDep
 
 router = APIRouter(route_class=StrictRoute)

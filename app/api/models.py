@@ -8,11 +8,10 @@ from starlette.responses import Response
 from app.api.list_parameters import list_parameters
 from app.api.model_document import model_document, model_summary
 from app.api.problems import NOT_FOUND, PROBLEMS
-from app.web.json_route import JsonResponse
 from app.web.listing_query import read_listing
 from app.web.model_columns import model_columns
 from app.web.near_names import near_ids
-from app.web.problem import ProblemError, invalid
+from app.web.problem import JsonResponse, ProblemError, invalid
 from app.web.query import items_of
 from app.web.services import ShelfDep
 

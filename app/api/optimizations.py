@@ -16,7 +16,7 @@ from app.catalog.catalog import Catalog
 from app.learn.evidence import Evidence, load_evidence
 from app.optimizations_document import optimizations_document
 from app.scenario import Scenario
-from app.web.json_route import JsonResponse, StrictRoute
+from app.web.problem import JsonResponse, StrictRoute
 from app.web.query import answer_from, items_of, refuse_unknown
 from app.web.services import CatalogDep
 

@@ -15,8 +15,7 @@ from app.paste_document import launch_document, paste_document
 from app.refusal import Refusal
 from app.resolve import resolve
 from app.scenario import Scenario
-from app.web.json_route import FileRoute, JsonResponse, StrictRoute
-from app.web.problem import ProblemError
+from app.web.problem import FileRoute, JsonResponse, ProblemError, StrictRoute
 from app.web.services import CatalogDep
 
 router = APIRouter(tags=["paste"], route_class=FileRoute)

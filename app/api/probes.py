@@ -9,9 +9,9 @@ from starlette.responses import Response
 from app.api.problems import PROBLEMS, STREAM_PROBLEMS
 from app.probes.sampler import Snapshots
 from app.strict_json import dumps
-from app.web.json_route import JsonResponse
 from app.web.live import NOBODYS, event_stream, live_round, refuse_crowd
 from app.web.live_boards import LiveBoards, asked_of
+from app.web.problem import JsonResponse
 from app.web.query import items_of, refuse_unknown
 from app.web.services import Services, ServicesDep
 from app.web.urls import Items

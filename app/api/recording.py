@@ -12,9 +12,9 @@ from app.api.problems import EDIT_PROBLEMS, PROBLEMS, STORE_PROBLEMS
 from app.recording.figures import csv_pieces
 from app.recording.recorder import RecorderState
 from app.scenario_parts import Part, Real
-from app.web.json_route import JsonResponse, StrictRoute
 from app.web.links import store_problems
 from app.web.operator import require_operator
+from app.web.problem import JsonResponse, StrictRoute
 from app.web.recording import MOST_HOURS, WINDOWS, recorded_lines, recorder_of
 from app.web.services import Services, ServicesDep
 

@@ -8,8 +8,8 @@ from starlette.responses import Response
 from app.api.problems import PROBLEMS
 from app.api.roofs_schema import MeasureRequest, Measuring, Roofs
 from app.microbench.beside import roofs_document
-from app.web.json_route import JsonResponse, StrictRoute
 from app.web.measuring import begin_measuring
+from app.web.problem import JsonResponse, StrictRoute
 from app.web.services import ServicesDep
 
 router = APIRouter(tags=["probes"], route_class=StrictRoute)

@@ -17,7 +17,7 @@ from app.calc.sweep import DecodeSweep, decode_sweep
 from app.refusal import Refusal, ScenarioError, under
 from app.resolve import resolve
 from app.scenario import Scenario
-from app.web.json_route import StrictRoute
+from app.web.problem import StrictRoute
 from app.web.services import CatalogDep
 
 MOST_ON_AXIS = 10_000

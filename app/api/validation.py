@@ -14,9 +14,8 @@ from app.validation.compared import Compared
 from app.validation.errors import Errors, Slice, left_out_counts, slice_of, slices
 from app.validation.worst import Group, worst
 from app.web import urls
-from app.web.json_route import JsonResponse
 from app.web.listing_query import read_listing
-from app.web.problem import invalid
+from app.web.problem import JsonResponse, invalid
 from app.web.query import items_of
 from app.web.services import ValidationDep
 from app.web.validation_columns import ROWS_A_PAGE, SEARCHED, validation_columns

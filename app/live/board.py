@@ -13,8 +13,7 @@ from app.calc.evaluation import Evaluation
 from app.calc.verdict import State
 from app.catalog.catalog import Catalog
 from app.live.beside import Beside, beside
-from app.live.counting import counting_by
-from app.live.dots import Trail, trails
+from app.live.dots import Trail, counting_by, trails
 from app.live.limits import Hold, hold_of
 from app.live.loaded import Loaded, as_loaded
 from app.live.machine import Machine, machine_of, served_model

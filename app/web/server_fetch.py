@@ -19,7 +19,7 @@ from app.outbound.policy import (
 )
 from app.outbound.target import Target
 from app.probes.reading import Absence
-from app.probes.servers.fetching import Fetch, FetchedText, FetchFailed, Path
+from app.probes.servers.source import Fetch, FetchedText, FetchFailed, Path
 from app.settings import Settings
 
 TOTAL_S: Final = 2.5

@@ -15,8 +15,8 @@ from typing import Final
 from app.outbound.client import Outbound
 from app.probes.reading import Absence
 from app.probes.sampler import Sampler, Snapshots, Subscription
-from app.probes.servers.fetching import Fetch, FetchedText, FetchFailed, Path
 from app.probes.servers.probe import ServerProbe
+from app.probes.servers.source import Fetch, FetchedText, FetchFailed, Path
 from app.probes.snapshot import ProbeSnapshot
 from app.settings import Settings
 from app.web.problem import ProblemError

@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from app.web.json_route import JsonResponse
+from app.web.problem import JsonResponse
 from app.web.urls import API
 from tests.api.asgi import HOST, ask
 from tests.api.problems import paths, problem

@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
-from app.web.request_log import RequestLog
+from app.web.middleware import RequestLog
 
 
 def failure(scope: Scope, request_id: str) -> Response:

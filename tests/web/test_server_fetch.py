@@ -26,7 +26,7 @@ from app.outbound.policy import (
 from app.outbound.target import Target
 from app.probes.lane import CALL_TIMEOUT_S
 from app.probes.reading import Absence
-from app.probes.servers.fetching import Fetch, FetchedText, FetchFailed, Path
+from app.probes.servers.source import Fetch, FetchedText, FetchFailed, Path
 from app.settings import Settings
 from app.web.server_fetch import TOTAL_S, blocking_fetch, server_policy
 from tests.web.metrics_server import METRICS, MetricsServer, metrics_server

@@ -12,7 +12,7 @@ import pytest
 from app.outbound.client import Fetched, Outbound
 from app.outbound.policy import Policy
 from app.probes.reading import Absence
-from app.probes.servers.fetching import FetchedText, FetchFailed, Path
+from app.probes.servers.source import FetchedText, FetchFailed, Path
 from app.settings import Settings
 from app.web.problem import ProblemError
 from app.web.typed_servers import KEPT_S, LABEL, MOST_OF_A_CLIENT, MOST_SERVERS, SOURCE, Gate, TypedServers

@@ -1,18 +1,134 @@
 """From a scrape and the seconds before it to the readings of a server."""
 
 import math
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from app.probes.plausible import text
 from app.probes.reading import Absence, Reading, units_of
-from app.probes.servers.adapter import GAUGES, Adapter, Concept, Rule
-from app.probes.servers.describe import model_name, settings
+from app.probes.servers.adapter import GAUGES, Adapter, Candidate, Concept, Rule, Selector
 from app.probes.servers.exposition import Exposition
-from app.probes.servers.gauges import by_instance, together
-from app.probes.servers.quantiles import quantile
 from app.probes.servers.readings import ServerReadings
-from app.probes.servers.selector import Candidate
-from app.probes.servers.tally import Tally
+from app.probes.servers.tally import Tally, chosen, quantile
 from app.probes.servers.window import Window
+
+Instance = tuple[str, ...]
+"""The values of the labels that tell the engines of a server apart."""
+
+
+def by_instance(exposition: Exposition, adapter: Adapter, candidate: Candidate) -> Mapping[Instance, float] | None:
+    """The candidate's value for each instance; None where the server does not report all that it takes.
+
+    A factor that is given only once holds for all instances.
+    """
+    values = dict(_values(exposition, adapter, candidate.above[0]))
+    for selector in candidate.above[1:] + candidate.below:
+        other = _values(exposition, adapter, selector)
+        divides = selector in candidate.below
+        for instance in values:
+            factor = next(iter(other.values())) if len(other) == 1 else other.get(instance)
+            if factor is None or (divides and factor == 0):
+                return None
+            values[instance] = values[instance] / factor if divides else values[instance] * factor
+    return values or None
+
+
+def together(values: Mapping[Instance, float], concept: Concept, exposition: Exposition, adapter: Adapter) -> float:
+    """The sum over the instances, or by `mean` the average, weighted where every instance has a weight."""
+    if concept.rule is Rule.SUM:
+        return sum(values.values())
+    for candidate in concept.weights:
+        weights = by_instance(exposition, adapter, candidate)
+        if weights is not None and values.keys() <= weights.keys():
+            total = sum(weights[instance] for instance in values)
+            if total > 0 and min(weights.values()) >= 0:
+                return sum(value * weights[instance] for instance, value in values.items()) / total
+    return sum(values.values()) / len(values)
+
+
+def _values(exposition: Exposition, adapter: Adapter, selector: Selector) -> Mapping[Instance, float]:
+    values: dict[Instance, float] = {}
+    for each in chosen(exposition.series.get(selector.name, ()), adapter, selector):
+        instance = tuple(each.labels.get(label, "") for label in adapter.instances)
+        value = each.value if selector.label is None else _number(each.labels.get(selector.label, ""))
+        if value is not None:
+            values[instance] = values.get(instance, 0.0) + value
+    return values
+
+
+def _number(text: str) -> float | None:
+    """The whole number in a label; None for the words that stand there when it is not set."""
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+_UNSET = frozenset({"", "none", "null", "undefined", "unknown"})
+_CACHED_REPOSITORY = re.compile(r"models--([^/\\]+?)--([^/\\]+)")
+_PATH_PARTS_FOR_TWO = 4
+"""From so many parts on, the last but one is a folder of models rather than a person's or the machine's."""
+
+_HOMES = frozenset({"home", "users"})
+
+
+def model_name(exposition: Exposition, adapter: Adapter) -> Reading[str]:
+    """The name under which the model is served; absent where there are several, for the readings are of all of them."""
+    for label in adapter.models:
+        named = {each.labels[label] for series in exposition.series.values() for each in series if label in each.labels}
+        names = {name for name in named if name.lower() not in _UNSET}
+        if len(names) == 1:
+            shown = text(without_path(names.pop()))
+            return Reading(shown.value, read_from=label) if shown.value is not None else shown
+        if names:
+            break
+    return Reading.missing(Absence.NOT_REPORTED)
+
+
+def without_path(name: str) -> str:
+    """The name of a model, of a path to one only the end: `organisation/model`, or only the model where in doubt."""
+    if cached := _CACHED_REPOSITORY.search(name):
+        return "/".join(cached.groups())
+    rooted = bool(re.match(r"[/\\~.]|[A-Za-z]:", name)) or "\\" in name
+    parts = [part for part in re.split(r"[/\\]", name) if part not in ("", ".", "..", "~") and part[1:] != ":"]
+    if not rooted and len(parts) <= 2:
+        return name
+    folder_is_of_models = len(parts) >= _PATH_PARTS_FOR_TWO and parts[-3].lower() not in _HOMES
+    return "/".join(parts[-2:] if folder_is_of_models else parts[-1:])
+
+
+def settings(exposition: Exposition, adapter: Adapter) -> Mapping[str, str]:
+    """What the server shows of its configuration, as far as all its engines agree."""
+    found: dict[str, str] = {}
+    for name, labels in adapter.labels.items():
+        series = exposition.series.get(name, ())
+        for label in labels:
+            values = {each.labels.get(label, "") for each in series}
+            if len(values) == 1 and (shown := _setting(values.pop())) is not None:
+                found.setdefault(label, shown)
+    for key, candidates in adapter.gauges.items():
+        for candidate in candidates:
+            numbers = set((by_instance(exposition, adapter, candidate) or {}).values())
+            if len(numbers) == 1:
+                found.setdefault(key, f"{numbers.pop():.12g}")
+                break
+    return MappingProxyType(found)
+
+
+def version(exposition: Exposition, adapter: Adapter) -> Reading[str]:
+    """The version of the engine, where a metric tells it."""
+    for selector in adapter.versions:
+        values = {each.labels.get(selector.label or "", "") for each in exposition.series.get(selector.name, ())}
+        if len(values) == 1 and (shown := _setting(values.pop())) is not None:
+            return Reading(shown, read_from=selector.name)
+    return Reading.missing(Absence.NOT_REPORTED)
+
+
+def _setting(raw: str) -> str | None:
+    """One line of it, unless it is not set or could be a path or an address."""
+    if raw.strip().lower() in _UNSET or any(sign in raw for sign in ("/", "\\", "@")):
+        return None
+    return text(raw).value
+
 
 MOST = 1e18
 """No count, rate or size of a server comes near; what is larger is garbage."""

@@ -8,11 +8,9 @@ from datetime import datetime
 from app.probes.reading import Absence
 from app.probes.servers.adapter import Adapter
 from app.probes.servers.adapters import known_adapters
-from app.probes.servers.describe import version
-from app.probes.servers.fetching import Fetch
-from app.probes.servers.measure import measure
+from app.probes.servers.measure import measure, version
 from app.probes.servers.readings import ServerReadings
-from app.probes.servers.source import Scrape, Source
+from app.probes.servers.source import Fetch, Scrape, Source
 from app.probes.servers.tally import tally_of
 from app.probes.servers.window import Window
 from app.probes.snapshot import Kind, ProbeSnapshot, utc_now

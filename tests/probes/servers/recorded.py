@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from app.probes.reading import Absence, Reading, units_of
-from app.probes.servers import fetching
-from app.probes.servers.fetching import FetchedText, FetchFailed
+from app.probes.servers import source
 from app.probes.servers.probe import ServerProbe
 from app.probes.servers.readings import ServerReadings
+from app.probes.servers.source import FetchedText, FetchFailed
 from app.probes.snapshot import ProbeSnapshot
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "expositions"
@@ -50,7 +50,7 @@ class FakeServer:
     answers: dict[str, bytes | FetchedText | Absence] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
-    def fetch(self, path: fetching.Path) -> FetchedText:
+    def fetch(self, path: source.Path) -> FetchedText:
         self.asked.append(path)
         answer = self.answers.get(path, FetchedText(404, "text/plain", b""))
         if isinstance(answer, Absence):

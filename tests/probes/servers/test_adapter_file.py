@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.probes.servers.adapter import CONCEPTS, Rule
-from app.probes.servers.adapter_file import AdapterError, load_adapter
-from app.probes.servers.adapters import ORDER, adapter_of, known_adapters, wanted_names
-from app.probes.servers.selector import Candidate, Selector, parse_candidate, parse_selector
+from app.probes.servers.adapter import CONCEPTS, Candidate, Rule, Selector, parse_candidate, parse_selector
+from app.probes.servers.adapters import ORDER, AdapterError, adapter_of, known_adapters, load_adapter, wanted_names
 
 HEAD = 'kind = "x"\nprefixes = ["x_"]\n'
 

@@ -5,8 +5,8 @@ import pytest
 from app.probes.reading import Absence
 from app.probes.servers.adapter import SETTINGS
 from app.probes.servers.adapters import adapter_of, known_adapters, wanted_names
-from app.probes.servers.describe import model_name, settings, version, without_path
 from app.probes.servers.exposition import Exposition, read_exposition
+from app.probes.servers.measure import model_name, settings, version, without_path
 
 
 def told(*lines: str) -> Exposition:

@@ -7,9 +7,8 @@ import pytest
 
 from app.probes.reading import Absence
 from app.probes.servers.exposition import MOST_BODY_BYTES
-from app.probes.servers.fetching import FetchedText
 from app.probes.servers.probe import INTERVAL_S
-from app.probes.servers.source import PATIENCE_S
+from app.probes.servers.source import PATIENCE_S, FetchedText
 from app.probes.snapshot import Probe, ProbeSnapshot
 from tests.probes.servers.recorded import NOW, FakeClock, FakeServer, probe_of, seen, two_scrapes
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.probes.servers.quantiles import Observed, Quantile, merged, observed_between, quantile
+from app.probes.servers.tally import Observed, Quantile, merged, observed_between, quantile
 
 INF = math.inf
 BOUNDS = (0.01, 0.1, 0.25, 1.0, 4.0)

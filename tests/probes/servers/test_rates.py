@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.probes.servers.rates import Growth, growth
+from app.probes.servers.window import Growth, growth
 
 _COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 1000).map(float), max_size=4)
 
