@@ -57,8 +57,8 @@ def _parser() -> argparse.ArgumentParser:
 def _serve(_: argparse.Namespace, settings: Settings) -> int:
     import uvicorn
 
+    from app.features.live.servers import ServerTargetError, server_targets
     from app.web.assets import Assets, AssetsMissingError
-    from app.web.server_targets import ServerTargetError, server_targets
 
     try:
         Assets(settings.assets_dir)
@@ -105,12 +105,12 @@ def _assets(options: argparse.Namespace, settings: Settings) -> int:
 def _evaluate(options: argparse.Namespace, _: Settings) -> int:
     import json
 
-    from app.answer import answer
     from app.catalog.catalog import load_catalog
-    from app.document import document
-    from app.refusal import ScenarioError
-    from app.scenario import Scenario
-    from app.strict_json import StrictJsonError, loads
+    from app.checkpoint.text import StrictJsonError, loads
+    from app.scenario.answer import answer
+    from app.scenario.document import document
+    from app.scenario.refusal import ScenarioError
+    from app.scenario.scenario import Scenario
     from app.web.problem import refusals_of
 
     try:
@@ -126,12 +126,12 @@ def _evaluate(options: argparse.Namespace, _: Settings) -> int:
 
 def _measure(options: argparse.Namespace, settings: Settings) -> int:
     from app.catalog.catalog import load_catalog
-    from app.microbench.beside import run_measurement
-    from app.microbench.measure import Rig
-    from app.microbench.result import RoofStore
-    from app.probes.amd import AmdProbe
-    from app.probes.nvidia import NvidiaProbe
-    from app.probes.sampler import Sampler
+    from app.machine.peaks.beside import run_measurement
+    from app.machine.peaks.measure import Rig
+    from app.machine.peaks.result import RoofStore
+    from app.machine.probes.amd import AmdProbe
+    from app.machine.probes.nvidia import NvidiaProbe
+    from app.machine.probes.sampler import Sampler
 
     sampler = Sampler([NvidiaProbe(), AmdProbe()])
     rig = Rig(readings=sampler.latest, store=RoofStore(settings.data_dir))

@@ -9,40 +9,38 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
-from app.api.openapi import install_openapi
-from app.api.router import api_router
 from app.catalog.catalog import load_catalog
-from app.microbench.measure import Rig
-from app.microbench.result import RoofStore
-from app.microbench.service import Bench
-from app.model_facts import ModelShelf
-from app.pages.editor_start import samples_of
-from app.pages.form_lists import form_lists
-from app.pages.live_feed import LiveFeed
-from app.pages.router import pages_router
-from app.probes.amd import AmdProbe
-from app.probes.host import HostProbe
-from app.probes.nvidia import NvidiaProbe
-from app.probes.sampler import Sampler
-from app.probes.snapshot import Probe
-from app.recording.recorder import Recorder
+from app.catalog.facts import ModelShelf
+from app.features.editors.reading import samples_of
+from app.features.importing.hub import Hub
+from app.features.links.links import KINDS
+from app.features.live.routes import LiveFeed
+from app.features.live.servers import server_probes
+from app.features.live.stream import LiveBoards
+from app.features.live.typed_servers import TypedServers
+from app.features.routing import all_routes
+from app.features.services import Services
+from app.features.validation.errors import ValidationSheet
+from app.features.workbench.form import form_lists
+from app.machine.peaks.measure import Rig
+from app.machine.peaks.result import RoofStore
+from app.machine.peaks.service import Bench
+from app.machine.probes.amd import AmdProbe
+from app.machine.probes.host import HostProbe
+from app.machine.probes.nvidia import NvidiaProbe
+from app.machine.probes.sampler import Sampler
+from app.machine.probes.snapshot import Probe
+from app.machine.recording.recorder import Recorder
 from app.settings import Settings
 from app.store.database import create_store_engine
 from app.store.errors import StoreError
 from app.store.links import Links
 from app.store.schema import migrate
-from app.validation.sheet import ValidationSheet
 from app.web.assets import MOUNT_PATH, AssetFiles, Assets
 from app.web.errors import ErrorPages
-from app.web.hub import Hub
-from app.web.links import KINDS
-from app.web.live_boards import LiveBoards
-from app.web.middleware import BodyLimit, HeadAsGet, RequestLog
-from app.web.security import Doorkeeper, SecurityHeaders
-from app.web.server_targets import server_probes
-from app.web.services import Services
+from app.web.middleware import BodyLimit, Doorkeeper, HeadAsGet, RequestLog, SecurityHeaders
+from app.web.openapi import install_openapi
 from app.web.templating import Templates
-from app.web.typed_servers import TypedServers
 from app.web.urls import API
 
 logger = logging.getLogger("tokenroof")
@@ -109,8 +107,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.editor_samples = samples_of(services.catalog)
     errors.install(app)
     install_openapi(app)
-    app.include_router(api_router())
-    app.include_router(pages_router())
+    app.include_router(all_routes())
     app.mount(MOUNT_PATH, AssetFiles(assets))
     return app
 

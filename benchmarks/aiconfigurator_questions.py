@@ -8,11 +8,11 @@ of the checkpoint where it does not.
 from collections.abc import Mapping
 from typing import Any
 
-from app.calc.architecture import Architecture
 from app.calc.deployment import Deployment
 from app.calc.dtypes import WeightFormat
-from app.calc.layers.dense import DenseFeedForward
-from app.calc.layers.grouped_attention import GroupedAttention
+from app.calc.model.architecture import Architecture
+from app.calc.model.layers.dense import DenseFeedForward
+from app.calc.model.layers.grouped_attention import GroupedAttention
 from app.catalog.measurements import Measurement
 
 ENGINES: Mapping[str, str] = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm"}

@@ -2,17 +2,16 @@
 
 import numpy as np
 
-from app.answer import answer
-from app.calc.alternatives import Alternative
-from app.calc.evaluation import evaluate
+from app.calc.evaluate import evaluate
+from app.calc.model.attention_variants import Alternative
 from app.calc.sweep import decode_sweep
 from app.catalog.catalog import load_catalog
-from app.charts.gallery import all_charts
-from app.default_scenario import default_scenario
-from app.document import document
-from app.resolve import resolve
-from app.scenario import Scenario
-from app.strict_json import dumps
+from app.checkpoint.text import dumps
+from app.features.workbench.charts.gallery import all_charts
+from app.scenario.answer import answer
+from app.scenario.document import document
+from app.scenario.resolve import resolve
+from app.scenario.scenario import Scenario, default_scenario
 from benchmarks.timing import best_of, table
 
 ALL_TECHNIQUES = {

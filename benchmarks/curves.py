@@ -10,8 +10,8 @@ from pathlib import Path
 
 from app.calc.measure import measure
 from app.catalog.catalog import Catalog, load_catalog
-from app.resolve import resolve
-from app.scenario import Scenario
+from app.scenario.resolve import resolve
+from app.scenario.scenario import Scenario
 from benchmarks.pace_plot import Line, Mark, plot
 from benchmarks.timing import table
 

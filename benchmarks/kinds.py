@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.answer import answer
 from app.calc.sweep import decode_sweep
 from app.catalog.catalog import load_catalog
-from app.scenario import Scenario
+from app.scenario.answer import answer
+from app.scenario.scenario import Scenario
 from benchmarks.timing import best_of, table
 
 SIDE, LOOP = 300, 50

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from app.calc.deployment import Deployment
 from app.calc.measure import measure, replica_batch
-from app.calc.memory import memory
-from app.calc.rule_of_thumb import RuleOfThumb, rule_of_thumb
+from app.calc.memory.capacity import memory
+from app.calc.time.rule_of_thumb import RuleOfThumb, rule_of_thumb
 from app.catalog.catalog import Catalog
 from app.catalog.measurements import Measurement, Metric
-from app.measured import estimate_of, scenario_of
-from app.resolve import resolve
+from app.features.validation.compared import estimate_of, scenario_of
+from app.scenario.resolve import resolve
 from benchmarks.timing import best_of
 
 REPEATS = 3

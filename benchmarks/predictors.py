@@ -9,8 +9,8 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from app.catalog.calibration import load_cross_validated
 from app.catalog.catalog import load_catalog
-from app.catalog.cross_validated import load_cross_validated
 from app.catalog.measurements import Measurement, Metric, load_measurements
 from benchmarks import aiconfigurator_client as aiconfigurator
 from benchmarks import own_predictors as own

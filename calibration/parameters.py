@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from app.calc.expected.calibration import Keys
-from app.calc.expected.reach import Format
+from app.calc.time.expected.calibration import Keys
+from app.calc.time.expected.reached import Format
 
 PRIORS = Path(__file__).resolve().parent / "priors.toml"
 Vector = NDArray[np.float64]

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.calc.deployment import Deployment
-from app.calc.expected.calibration import Keys
-from app.calc.expected.pieces import Piece, pieces
-from app.calc.expected.timing import keys_of
 from app.calc.measure import replica_batch
-from app.calc.memory import memory
-from app.calc.operators import decode_operators, prefill_operators
+from app.calc.memory.capacity import memory
+from app.calc.time.expected.calibration import Keys
+from app.calc.time.expected.floors import Piece, pieces
+from app.calc.time.expected.timing import keys_of
+from app.calc.time.operators import decode_operators, prefill_operators
 from app.catalog.catalog import Catalog
 from app.catalog.measurements import Measurement
-from app.measured import regime_of, scenario_of
-from app.resolve import resolve
+from app.features.validation.compared import regime_of, scenario_of
+from app.scenario.resolve import resolve
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.calc.expected.passes import Chunks, Slope, Timed, Wires, decode_time, pipeline_share, prefill_time
-from app.calc.expected.pieces import Piece
-from app.calc.expected.queue import stay
-from app.calc.expected.reach import Format, Kind, Reach
+from app.calc.time.expected.floors import Piece
+from app.calc.time.expected.passes import Chunks, Slope, Timed, Wires, decode_time, pipeline_share, prefill_time, stay
+from app.calc.time.expected.reached import Format, Kind, Reach
 from app.catalog.measurements import Metric
 from calibration.parameters import Parameters, Vector
 from calibration.rows import Row

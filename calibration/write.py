@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from app.catalog.calibration import CROSS_VALIDATED_DATA_FILE as CROSS_VALIDATED_FILE
 from app.catalog.calibration import DATA_FILE
-from app.catalog.cross_validated import DATA_FILE as CROSS_VALIDATED_FILE
 from calibration.parameters import Entry, Parameters, Vector
 from calibration.rows import Row
 

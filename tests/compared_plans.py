@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from app.answer import Answer
-from app.compare.plans import Comparison, Plan, read_comparison
+from app.features.compare.plans import Comparison, Plan, read_comparison
+from app.scenario.answer import Answer
 from app.store.links import Saved
 from app.web.problem import ProblemError
 from tests.factories import answer_to, shipped_catalog

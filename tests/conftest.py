@@ -54,6 +54,14 @@ def reader(shared_app: FastAPI) -> Iterator[TestClient]:
             assert saved == (0,), f"a test left a row in {table} of the shared app"
 
 
+@pytest.fixture(scope="session")
+def calculator(tmp_path_factory: pytest.TempPathFactory, assets_dir: Path) -> Iterator[TestClient]:
+    """A client of one app for the tests that do not mind what others have saved in it."""
+    app = create_app(Settings(data_dir=tmp_path_factory.mktemp("calculator"), assets_dir=assets_dir))
+    with TestClient(app, raise_server_exceptions=False) as started:
+        yield started
+
+
 @pytest.fixture
 def settings(tmp_path: Path, assets_dir: Path) -> Settings:
     """Settings of an app with a database of its own."""

@@ -6,18 +6,18 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from app.answer import Answer, answer
 from app.calc.accelerator import Accelerator
-from app.calc.architecture import Architecture, LayerGroup
 from app.calc.deployment import Deployment, Engine, Precision, Workload
 from app.calc.dtypes import Dtype, WeightFormat
-from app.calc.layers.dense import DenseFeedForward
-from app.calc.layers.grouped_attention import GroupedAttention
-from app.calc.weight_plan import convention
+from app.calc.model.architecture import Architecture, LayerGroup
+from app.calc.model.layers.dense import DenseFeedForward
+from app.calc.model.layers.grouped_attention import GroupedAttention
+from app.calc.model.parameters import convention
 from app.catalog.catalog import Catalog, load_catalog
-from app.scenario import Scenario
-from app.validation.compared import Compared
-from app.validation.sheet import ValidationSheet
+from app.features.validation.compared import Compared
+from app.features.validation.errors import ValidationSheet
+from app.scenario.answer import Answer, answer
+from app.scenario.scenario import Scenario
 
 MIB = 2**20
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from app.calc.engines.laws import Law, OverheadLaws
-from app.calc.engines.parts import Part
+from app.calc.memory.engines.parts import Part
+from app.calc.memory.engines.rules import Law, OverheadLaws
 from app.catalog.engines import load_engines
 from tests.factories import shipped_catalog
 from tests.logged_starts import GIB, Log, divided, logs

@@ -14,10 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.calc.engines.block_room import BlockRoom
-from app.calc.memory import Memory, memory
-from app.resolve import resolve
-from app.scenario import Scenario
+from app.calc.memory.capacity import Memory, memory
+from app.calc.memory.engines.paged_pool import BlockRoom
+from app.scenario.resolve import resolve
+from app.scenario.scenario import Scenario
 from tests.factories import shipped_catalog
 
 FOLDER = Path(__file__).parent / "data" / "startup_logs"

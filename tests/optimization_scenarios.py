@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from functools import cache
 
-from app.answer import Answer
+from app.scenario.answer import Answer
 from app.web.query import answer_from
-from tests.catalog.importing.published import config
+from tests.checkpoint.published import config
 from tests.factories import shipped_catalog
 
 REFERENCE: Mapping[str, str] = {"model": "llama-3.1-8b", "hw": "h100-sxm-80gb"}

@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from app.probes.card import CardReadings, MigInstance
-from app.probes.reading import Absence, Reading
-from app.probes.servers.readings import ServerReadings
-from app.probes.snapshot import HostReadings, Kind, ProbeSnapshot
+from app.machine.probes.accelerator import CardReadings, MigInstance
+from app.machine.probes.reading import Absence, Reading
+from app.machine.probes.servers.readings import ServerReadings
+from app.machine.probes.snapshot import HostReadings, Kind, ProbeSnapshot
 
 CANARY = "canary-8d1f"
 GIB = 1024**3

@@ -6,14 +6,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from app.calc.expected.calibration import Keys
 from app.calc.measure import measure
-from app.catalog.calibration import DATA_FILE, load_calibration
-from app.catalog.cross_validated import load_cross_validated
+from app.calc.time.expected.calibration import Keys
+from app.catalog.calibration import DATA_FILE, load_calibration, load_cross_validated
 from app.catalog.rows import CatalogError
-from app.measured import estimate_of, scenario_of
-from app.resolve import custom_accelerator, resolve
-from app.scenario_parts import CustomAccelerator
+from app.features.validation.compared import estimate_of, scenario_of
+from app.scenario.parts import CustomAccelerator
+from app.scenario.resolve import custom_accelerator, resolve
 from calibration.parameters import read_parameters
 from calibration.residuals import errors, intervals
 from calibration.rows import Row, read_rows

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -9,11 +10,11 @@ from types import MappingProxyType, ModuleType
 import pytest
 
 from app.calc.dtypes import Dtype
-from app.calc.kv_cache import kv_bytes_per_sequence
-from app.calc.layers.parts import Mixer
-from app.calc.layers.registry import MIXERS
 from app.calc.measure import measure
-from app.calc.split import Split
+from app.calc.memory.cache import kv_bytes_per_sequence
+from app.calc.model.layers.parts import Mixer
+from app.calc.model.layers.registry import MIXERS
+from app.calc.model.split import Split
 from app.catalog import rows
 from app.catalog.models import load_models
 from tests.factories import deployment
@@ -45,7 +46,7 @@ ROW = ROW.replace("5410", str(400 + 2 * (1600 + 1500 + 20) + 10))
 
 
 @pytest.fixture
-def retention(monkeypatch: pytest.MonkeyPatch) -> type[Mixer]:
+def retention(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Mixer]]:
     """The example's class, under the name that its line of registration gives it."""
     (source,) = re.findall(r"```python\n(.+?)```", GUIDE, flags=re.DOTALL)
     (name, class_name) = re.findall(r'registry\.py`: `"(\w+)": (\w+),`', GUIDE)[0]
@@ -54,7 +55,9 @@ def retention(monkeypatch: pytest.MonkeyPatch) -> type[Mixer]:
     exec(compile(source, "CONTRIBUTING.md", "exec"), module.__dict__)
     kind: type[Mixer] = getattr(module, class_name)
     monkeypatch.setattr(rows, "KINDS", {**rows.KINDS, Mixer: MappingProxyType({**MIXERS, name: kind})})
-    return kind
+    rows._adapter.cache_clear()
+    yield kind
+    rows._adapter.cache_clear()
 
 
 def test_a_row_may_name_the_new_kind_and_everything_is_computed(retention: type[Mixer], tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from app.catalog.calibration import load_cross_validated
 from app.catalog.catalog import load_catalog
-from app.catalog.cross_validated import load_cross_validated
-from app.document import number_at
+from app.scenario.document import number_at
 from app.settings import ROOT, Settings
 from calibration.residuals import errors
 from calibration.rows import read_rows

@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.calc.engines.llama_cpp import SlotRoom
-from app.calc.engines.parts import Part
+from app.calc.memory.engines.llama_cpp import SlotRoom
+from app.calc.memory.engines.parts import Part
 from tests.log_evidence import measured
 from tests.logged_starts import GIB, Log, alone_on_any_card, by_id, logs
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from app.calc.engines.laws import Law
+from app.calc.memory.engines.rules import Law
 from app.catalog.engines import load_engines
 from tests.log_evidence import ENGINES, PARTS, laws_of, measured
 from tests.logged_starts import logs

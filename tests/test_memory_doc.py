@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.calc.engines.block_room import BlockRoom
-from app.calc.engines.laws import Law
+from app.calc.memory.engines.paged_pool import BlockRoom
+from app.calc.memory.engines.rules import Law
 from tests.log_accuracy import (
     Accuracy,
     from_flags_accuracy,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.calc.dtypes import Dtype, WeightFormat
-from app.scenario import Scenario
+from app.scenario.scenario import Scenario
 from tests.factories import custom_card, scenario_document
 
 CHOICES: list[dict[str, Any]] = [

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from app.scenario import Scenario
+from app.scenario.scenario import Scenario
 from tests.factories import scenario, scenario_document
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from app.scenario import Scenario
-from app.scenario_query import BY_NAME, FIELDS, QueryField
-from tests.test_scenario import document_with, places, value_at
+from app.scenario.query import BY_NAME, FIELDS, QueryField
+from app.scenario.scenario import Scenario
+from tests.scenario.test_scenario import document_with, places, value_at
 
-# The two ends of an interval go together: `tests.test_scenario_calibration` has them.
+# The two ends of an interval go together: `tests.scenario.test_parts` has them.
 OTHERS = ("v", "cal_decode_low", "cal_decode_high", "cal_prefill_low", "cal_prefill_high")
 NUMBERS = [field for field in FIELDS if field.schema["type"] in ("integer", "number") and field.name not in OTHERS]
 NEEDED = ("draft_tokens", "hw_mem", "hw_bw", "cal_decode", "cal_decode_n", "cal_prefill", "cal_prefill_n")

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from app.calc.engines.block_room import BlockRoom
+from app.calc.memory.engines.paged_pool import BlockRoom
 from tests.log_accuracy import UNPREDICTABLE, from_flags_accuracy, from_pool_accuracy, given, predictable, takes_pool
 from tests.logged_starts import FOLDER, Log, by_id, divided, from_pool, logs
 

@@ -6,14 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from app.answer import answer
-from app.catalog.cross_validated import load_cross_validated
+from app.catalog.calibration import load_cross_validated
 from app.catalog.measurements import Metric
-from app.measured import estimate_of, scenario_of
-from app.validation.compared import Compared, Inside
-from app.validation.errors import SLICES, errors_of, left_out_counts, slice_of, slices
-from app.validation.words import METRICS, RATES, family_words, regime_words, value_words
-from app.validation.worst import FEWEST, Group, worst
+from app.features.validation.compared import (
+    METRICS,
+    RATES,
+    Compared,
+    Inside,
+    estimate_of,
+    family_words,
+    regime_words,
+    scenario_of,
+    value_words,
+)
+from app.features.validation.errors import FEWEST, SLICES, Group, errors_of, left_out_counts, slice_of, slices, worst
+from app.scenario.answer import answer
 from tests.factories import compared_rows, shipped_catalog
 
 ROWS = compared_rows()

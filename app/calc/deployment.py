@@ -1,21 +1,24 @@
-"""What is evaluated: a model on an accelerator, in a precision, under an engine and a workload. Facts only, no ids."""
+"""What is evaluated: a model on an accelerator, in a precision, under an engine and a workload. Facts only, no ids.
 
+The part of a model that one GPU of each pipeline stage holds.
+"""
+
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from app.calc.accelerator import Accelerator, MemoryBasis
-from app.calc.architecture import Architecture
 from app.calc.dtypes import Dtype, WeightLayout
-from app.calc.engines.ideal import IdealPolicy
-from app.calc.engines.parts import NOTHING_GIVEN, Draft, Given, Policy
-from app.calc.expected.calibration import Calibration
-from app.calc.expected.own import OwnCalibration
-from app.calc.layers.parts import WeightGroup
-from app.calc.split import ONE_GPU, Split
-from app.calc.techniques.lengths import Lengths, Shape
-from app.calc.techniques.pools import PrefillPool
-from app.calc.techniques.speculation import Speculation
-from app.calc.weight_plan import WeightPlan
+from app.calc.memory.engines.ideal import IdealPolicy
+from app.calc.memory.engines.parts import NOTHING_GIVEN, Draft, Given, Policy
+from app.calc.model.architecture import Architecture
+from app.calc.model.layers.parts import WeightGroup
+from app.calc.model.parameters import WeightPlan
+from app.calc.model.split import ONE_GPU, Split, stage_sizes
+from app.calc.time.expected.calibration import Calibration, OwnCalibration
+from app.calc.time.lengths import Lengths, Shape
+from app.calc.time.prefill_pool import PrefillPool
+from app.calc.time.speculation import Speculation
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,3 +253,46 @@ def _prompt_side(deployment: Deployment, pool: PrefillPool) -> Deployment:
 def _rank(architecture: Architecture, split: Split) -> Architecture:
     """Split once, not in every formula."""
     return architecture.split(split)
+
+
+@lru_cache(maxsize=512)
+def stage_architectures(architecture: Architecture, split: Split) -> tuple[Architecture, ...]:
+    """What one GPU of each stage holds, first stage to last; the GPUs of a stage are alike.
+
+    The embedding, its side tables and a vision tower stand on the first stage, the head, the last norm and the layers
+    that guess further tokens on the last. A tied table is held at both ends.
+
+    Raises:
+        SplitError: something does not divide.
+    """
+    part = architecture.split(split)
+    if split.pipeline == 1:
+        return (part,)
+    order = part.order or _in_groups(part)
+    found, start = [], 0
+    for place, size in enumerate(stage_sizes(len(order), split.pipeline)):
+        first, last = place == 0, place == split.pipeline - 1
+        found.append(_cut(part, order[start : start + size], first=first, last=last))
+        start += size
+    return tuple(found)
+
+
+def _in_groups(architecture: Architecture) -> tuple[int, ...]:
+    """The order of a model that tells none: group after group."""
+    return tuple(place for place, group in enumerate(architecture.layers) for _ in range(group.count))
+
+
+def _cut(part: Architecture, order: tuple[int, ...], *, first: bool, last: bool) -> Architecture:
+    counts = Counter(order)
+    kept = [place for place in range(len(part.layers)) if counts[place]]
+    return replace(
+        part,
+        layers=tuple(replace(part.layers[place], count=counts[place]) for place in kept),
+        order=tuple(kept.index(place) for place in order),
+        holds_embedding=first,
+        holds_head=last,
+        learned_positions=part.learned_positions if first else 0,
+        vision_params=part.vision_params if first else 0,
+        side_paths=part.side_paths if first else (),
+        mtp=part.mtp if last else None,
+    )

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from app.calc.engines.parts import Interval
-from app.calc.notation import Unit
-from app.calc.serving import Estimate
+from app.calc.memory.engines.parts import Interval
+from app.calc.quantity import Unit
+from app.calc.time.serving import Estimate
 
 if TYPE_CHECKING:
-    from app.calc.evaluation import Evaluation
+    from app.calc.evaluate import Evaluation
 
 
 class Scope(StrEnum):

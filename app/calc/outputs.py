@@ -11,15 +11,15 @@ from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from app.calc.engines.parts import Interval
-from app.calc.explanation import Explanation, Term
-from app.calc.notation import Unit
+from app.calc.derivation import Explanation, Term
+from app.calc.memory.engines.parts import Interval
 from app.calc.output import Better, Face, Form, Output, Scope, plain
-from app.calc.serving import Estimate, scaled
-from app.calc.techniques.disaggregation import sent_bytes
+from app.calc.quantity import Unit
+from app.calc.time.expected.timing import sent_bytes
+from app.calc.time.serving import Estimate, scaled
 
 if TYPE_CHECKING:
-    from app.calc.evaluation import Evaluation
+    from app.calc.evaluate import Evaluation
 
 
 _GPU, _USER = Scope.GPU, Scope.USER

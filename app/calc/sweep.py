@@ -1,17 +1,22 @@
-"""One decode step over a grid of batch and context: the same formulas as an evaluation, a million points at a time."""
+"""One decode step over a grid of batch and context: the same formulas as an evaluation, a million points at a time.
+
+What was measured under the old conditions, and is forgotten where a change ends them.
+"""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.calc.deployment import Deployment
-from app.calc.expected.timing import efficiency_of, prompts_of, request_stay, step_time
-from app.calc.kv_cache import kv_bytes_per_sequence
-from app.calc.operators import decode_operators
-from app.calc.phase import ceiling_s
-from app.calc.rank_memory import RankMemory, rank_memories
+from app.calc.memory.cache import kv_bytes_per_sequence
+from app.calc.memory.rank import RankMemory, rank_memories
+from app.calc.time.expected.timing import efficiency_of, prompts_of, request_stay, step_time
+from app.calc.time.operators import decode_operators
+from app.calc.time.phase import ceiling_s
 
 Grid = NDArray[np.float64]
 
@@ -91,3 +96,41 @@ def _fits(deployment: Deployment, concurrency: Grid, context_tokens: Grid) -> ND
 def _longest(deployment: Deployment, rank: RankMemory, sequences: int) -> float:
     found = rank.longest(deployment, rank.pool.mid, sequences)
     return math.inf if found is None else found
+
+
+MEASURED_PARTS = MappingProxyType(
+    {
+        "total_memory": "total_memory_bytes",
+        "weights": "weights_bytes",
+        "activation": "activation_bytes",
+        "non_framework": "non_framework_bytes",
+        "graphs": "graph_bytes",
+    }
+)
+"""Fields of `Given` that follow from the setting they were measured in, and their names in a scenario's engine."""
+POOL = "kv_pool"
+"""The field of the measured pool: what is left of all the others."""
+OF_CARD = ("total_memory", "non_framework")
+"""What was measured of a card, and says nothing of another."""
+_KEYS = MappingProxyType({**MEASURED_PARTS, POOL: "kv_pool_bytes"})
+
+
+def forgetting(deployment: Deployment, *names: str) -> tuple[Deployment, dict[str, None]]:
+    """The deployment without measurements that a change would make untrue, and the patch of its engine that drops them.
+
+    Args:
+        deployment: what the measurements were given with.
+        names: fields of `Given`; what was not given needs no dropping.
+    """
+    given = deployment.engine.given
+    known = [name for name in names if getattr(given, name) is not None]
+    if not known:
+        return deployment, {}
+    nothing: dict[str, Any] = dict.fromkeys(known)
+    engine = replace(deployment.engine, given=replace(given, **nothing))
+    return replace(deployment, engine=engine), {_KEYS[name]: None for name in known}
+
+
+def patch_of(forgotten: dict[str, None], **sections: Any) -> dict[str, Any]:
+    """A merge patch (RFC 7396) of a scenario's sections, and of its engine where something is dropped there."""
+    return sections | ({"engine": dict(forgotten)} if forgotten else {})

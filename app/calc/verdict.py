@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
+from app.calc.accelerator import Bound
 from app.calc.deployment import Deployment
-from app.calc.expected.limits import spent
 from app.calc.measure import Measures
-from app.calc.memory import Memory
-from app.calc.notation import quantity, significant
-from app.calc.phase import PhaseCost
-from app.calc.roofline import Bound
-from app.calc.serving import Estimate
+from app.calc.memory.capacity import Memory
+from app.calc.quantity import quantity, significant
+from app.calc.time.expected.operators import spent
+from app.calc.time.phase import PhaseCost
+from app.calc.time.serving import Estimate
 
 TIGHT_HEADROOM = 0.10
 ROOF_WORDS = MappingProxyType(

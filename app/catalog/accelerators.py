@@ -12,8 +12,8 @@ from pydantic import Field
 
 from app.calc.accelerator import Accelerator
 from app.calc.dtypes import Dtype
-from app.calc.units import GB, GIB, MIB, TERA
-from app.catalog.families import family_of, memory_kind_of
+from app.calc.quantity import GB, GIB, MIB, TERA
+from app.catalog.models import family_of, memory_kind_of
 from app.catalog.rows import READ_ONLY, read_catalog
 
 DATA_FOLDER = Path(__file__).resolve().parent / "data" / "accelerators"

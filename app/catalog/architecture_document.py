@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, get_args
 
-from app.calc.architecture import Architecture, LayerGroup, MultiTokenPrediction, SidePath
-from app.calc.layers.registry import kind_of
-from app.calc.parameters import count_parameters
+from app.calc.model.architecture import Architecture, LayerGroup, MultiTokenPrediction, SidePath
+from app.calc.model.layers.registry import kind_of
+from app.calc.model.parameters import count_parameters
 from app.catalog.models import spelled
 from app.catalog.rows import KINDS, validated
 

@@ -1,11 +1,17 @@
-"""The fitted efficiencies as the calculators read them; `make calibrate` writes the file."""
+"""The fitted efficiencies as the calculators read them; `make calibrate` writes the file.
 
+What each measurement was predicted as by fits that had not seen it; `make calibrate` writes the file.
+"""
+
+import csv
 import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from app.calc.expected.calibration import Calibration, Interval, Law
+from app.calc.time.expected.calibration import Calibration, Interval, Law
 from app.catalog.rows import CatalogError, Fault
 
 DATA_FILE = Path(__file__).resolve().parent / "data" / "calibration.toml"
@@ -58,3 +64,23 @@ def _positive(value: float) -> float:
     if not 0 < value < float("inf"):
         raise ValueError(f"{value} is no efficiency")
     return float(value)
+
+
+CROSS_VALIDATED_DATA_FILE = Path(__file__).resolve().parent / "data" / "cross_validated.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Blind:
+    """Predictions in the unit of the measurement: without its model on its accelerator, without the accelerator's
+    family.
+    """
+
+    held_out: float
+    unseen: float
+
+
+def load_cross_validated(file: Path = CROSS_VALIDATED_DATA_FILE) -> Mapping[str, Blind]:
+    """The predictions by the measurement's id."""
+    with file.open(encoding="utf-8", newline="") as lines:
+        found = {row["id"]: Blind(float(row["predicted"]), float(row["unseen"])) for row in csv.DictReader(lines)}
+    return MappingProxyType(found)

@@ -1,4 +1,9 @@
-"""The model catalog: TOML files read into checked, immutable records."""
+"""How a published checkpoint stores its weights: a format for each group that is not in its wide type.
+
+The model catalog: TOML files read into checked, immutable records.
+
+Families of chips whose kernels are alike: what the calibration of expected times groups accelerators by.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,11 +16,61 @@ from typing import Annotated
 
 from pydantic import Field
 
-from app.calc.architecture import Architecture, LayerGroup, MultiTokenPrediction, SidePath
-from app.calc.parameters import count_parameters
-from app.calc.weight_plan import WeightPlan
-from app.catalog.checkpoints import Checkpoint
+from app.calc.dtypes import Dtype, WeightFormat, WeightLayout
+from app.calc.model.architecture import Architecture, LayerGroup, MultiTokenPrediction, SidePath
+from app.calc.model.layers.parts import WeightGroup
+from app.calc.model.parameters import WeightPlan, count_parameters, named, weight_bytes
 from app.catalog.rows import READ_ONLY, read_catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """A format by its name, or elements with `scale_bits` of scale and zero for each block, where none has a name."""
+
+    format: WeightFormat | None = None
+    element: Dtype | None = None
+    block_elements: int = 1
+    scale_bits: int | None = None
+
+    @property
+    def layout(self) -> WeightLayout:
+        """The same for the calculators.
+
+        Raises:
+            ValueError: neither a format nor an element is given, or both.
+        """
+        if (self.format is None) == (self.element is None):
+            raise ValueError("give a format, or an element")
+        if self.format is not None:
+            return self.format.layout
+        assert self.element is not None  # noqa: S101  # for the type checker: one of the two is there
+        return WeightLayout(self.element, self.block_elements, self.scale_bits or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One published set of files. `file_bytes` is their size where it is known; `hub_id` where it is not the model's.
+
+    `carries_mtp` says that the multi-token-prediction layers, and the copies they bring, are in the files.
+    """
+
+    label: str
+    wide: WeightFormat = WeightFormat.BF16
+    narrow: Annotated[Mapping[WeightGroup, Scheme], READ_ONLY] = field(default_factory=lambda: MappingProxyType({}))
+    hub_id: str | None = None
+    file_bytes: int | None = None
+    carries_mtp: bool = False
+
+    def plan(self, architecture: Architecture) -> WeightPlan:
+        """The same for the calculators, under a format's own name where it is what that name means."""
+        narrow = tuple((group, scheme.layout) for group, scheme in self.narrow.items())
+        return named(WeightPlan("", self.wide.layout, narrow), architecture)
+
+    def computed_bytes(self, architecture: Architecture, duplicate_params: int = 0) -> float:
+        """Bytes of the files by our count; copies of embedding and head are in the wide type."""
+        plan = self.plan(architecture)
+        return weight_bytes(count_parameters(architecture), plan) + duplicate_params * plan.wide.bytes_per_weight
+
 
 DATA_FOLDER = Path(__file__).resolve().parent / "data" / "models"
 TOLERANCE = 1e-4  # of the stated total; a row that is further off must give its reason
@@ -212,3 +267,43 @@ def _order_fault(record: ModelRecord) -> str | None:
     if len(order) != sum(group.count for group in record.layers):
         return "names a group that there is not"
     return None
+
+
+# The first that the architecture's name begins with. GeForce parts of Ampere and Ada are rated for products that are
+# added up in fp32, which their other parts do at the full rate: they stand apart.
+_FAMILIES = (
+    ("Hopper", "hopper"),
+    ("Blackwell Ultra", "blackwell-ultra"),
+    ("Blackwell GB100", "blackwell"),
+    ("Blackwell GB20B", "blackwell-soc"),
+    ("Blackwell GB10B", "blackwell-soc"),
+    ("Blackwell GB2", "blackwell-gddr"),
+    ("Ampere GA100", "ampere"),
+    ("Ampere", "ampere-gddr"),
+    ("Ada", "ada"),
+    ("CDNA2", "cdna2"),
+    ("CDNA", "cdna3"),
+    ("RDNA3.5", "rdna-soc"),
+    ("RDNA", "rdna"),
+    ("Apple", "apple"),
+    ("Xe2", "xe2"),
+    ("Xe-HPC", "xe-hpc"),
+)
+_SPLIT_BY_MARKET = ("ampere-gddr", "ada")
+
+
+def family_of(architecture: str, *, is_consumer: bool) -> str:
+    """The family of an architecture; the architecture itself, in small letters, where it stands alone."""
+    for start, family in _FAMILIES:
+        if architecture.startswith(start):
+            return f"{family}-consumer" if is_consumer and family in _SPLIT_BY_MARKET else family
+    return architecture.lower()
+
+
+def memory_kind_of(memory_type: str) -> str:
+    """`unified` for the machine's own memory, else `gddr`, `hbm`, or `sram` for memory on the chip."""
+    if "unified" in memory_type and "HBM" not in memory_type:
+        return "unified"
+    if "GDDR" in memory_type:
+        return "gddr"
+    return "hbm" if "HBM" in memory_type else "sram"

@@ -16,8 +16,8 @@ import orjson
 from pydantic import AfterValidator, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
-from app.calc.layers.parts import FeedForward, Mixer
-from app.calc.layers.registry import FEED_FORWARDS, MIXERS
+from app.calc.model.layers.parts import FeedForward, Mixer
+from app.calc.model.layers.registry import FEED_FORWARDS, MIXERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,18 +159,18 @@ def validated(kind: type[_Kind], raw: object) -> tuple[_Kind | None, list[tuple[
 
 @cache
 def _adapter(kind: type[_Kind]) -> TypeAdapter[_Kind]:
-    for protocol, registry in KINDS.items():
+    for protocol in KINDS:
         if not hasattr(protocol, "__get_pydantic_core_schema__"):
             # The arithmetic knows nothing of pydantic, so its protocols are taught here.
-            protocol.__get_pydantic_core_schema__ = _union_of(registry)  # type: ignore[attr-defined]
+            protocol.__get_pydantic_core_schema__ = _union_of(protocol)  # type: ignore[attr-defined]
     return TypeAdapter(kind)
 
 
-def _union_of(registry: Mapping[str, type]) -> Callable[[Any, GetCoreSchemaHandler], CoreSchema]:
+def _union_of(protocol: type) -> Callable[[Any, GetCoreSchemaHandler], CoreSchema]:
     """The schema of any registered class, told apart by a key `kind` that the class itself does not have."""
 
     def schema(_: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        choices = {}
+        registry, choices = KINDS[protocol], {}
         for name, kind in registry.items():
             own: Any = handler.resolve_ref_schema(handler.generate_schema(kind))
             tag = core_schema.dataclass_field("kind", core_schema.literal_schema([name]), init_only=True)

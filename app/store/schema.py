@@ -29,13 +29,7 @@ from app.store.database import (
     write,
 )
 from app.store.disk import exclusive, lock_path, warn_unless_local
-from app.store.errors import (
-    CorruptStoreError,
-    ForeignStoreError,
-    NewerStoreError,
-    StoreError,
-    StoreUnavailableError,
-)
+from app.store.errors import CorruptStoreError, ForeignStoreError, NewerStoreError, StoreError, StoreUnavailableError
 from app.store.tables import EMPTY_OBJECT, Configuration
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from app.refusal import ScenarioError
+from app.scenario.refusal import ScenarioError
 from app.web.problem import ProblemError, invalid, refusals_of, refusals_of_items
 from app.web.templating import Templates
 from app.web.urls import API

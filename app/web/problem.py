@@ -1,8 +1,12 @@
-"""JSON in and out: routes that read it strictly, answers that write it, and refusals as problems (RFC 9457)."""
+"""JSON in and out: routes that read it strictly, answers that write it, and refusals as problems (RFC 9457).
+
+What somebody may have meant who asked for an item that is not there.
+"""
 
 import math
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any
 
@@ -12,8 +16,8 @@ from fastapi.routing import APIRoute
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from app.refusal import Refusal, ScenarioError
-from app.strict_json import StrictJsonError, dumps, loads
+from app.checkpoint.text import StrictJsonError, dumps, loads
+from app.scenario.refusal import Refusal, ScenarioError
 
 
 class BadJsonError(HTTPException):
@@ -164,3 +168,22 @@ def _message(item: Mapping[str, Any]) -> str:
         return "Must be an id: small letters, digits, dot, dash and underscore."
     message = str(item["msg"]).removeprefix("Value error, ")
     return message if message.endswith(".") else f"{message}."
+
+
+MOST_CHARACTERS = 60
+MOST_NAMES = 5
+
+
+def near_ids(given: str, names: Mapping[str, str]) -> list[str]:
+    """At most five ids of `names` (name by id) that hold what was given, else those that look most like it."""
+    wanted = given[:MOST_CHARACTERS].casefold().replace("_", "-").replace(" ", "-").strip("-")
+    if not wanted:
+        return []
+    spelled = {id_: f"{id_} {name.casefold().replace(' ', '-')}" for id_, name in names.items()}
+    holding = [id_ for id_, text in spelled.items() if wanted in text]
+    if holding:
+        return holding[:MOST_NAMES]
+    near = get_close_matches(wanted, list(names), n=MOST_NAMES, cutoff=0.5)
+    by_name = {name.casefold().replace(" ", "-"): id_ for id_, name in names.items()}
+    near += [by_name[name] for name in get_close_matches(wanted, list(by_name), n=MOST_NAMES, cutoff=0.6)]
+    return list(dict.fromkeys(near))[:MOST_NAMES]

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 
-from app.answer import WITHOUT_EFFECT, Answer, answer
-from app.calc.notice import Notice
+from app.calc.notices import Notice
 from app.catalog.catalog import Catalog
-from app.refusal import Refusal, ScenarioError
-from app.scenario import Scenario
-from app.scenario_query import BY_NAME, name_of, names_set_aside, scenario_document, unknown_names
+from app.scenario.answer import WITHOUT_EFFECT, Answer, answer
+from app.scenario.query import BY_NAME, name_of, names_set_aside, scenario_document, unknown_names
+from app.scenario.refusal import Refusal, ScenarioError
+from app.scenario.scenario import Scenario
 from app.web.problem import refusals_of
 
 MOST_ITEMS = 200

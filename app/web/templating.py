@@ -8,10 +8,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from app.calc.notation import quantity, significant
-from app.scenario_query import BY_NAME
+from app.calc.quantity import quantity, significant
+from app.checkpoint.text import dumps
+from app.scenario.query import BY_NAME
 from app.settings import ROOT
-from app.strict_json import dumps
 from app.web import urls
 from app.web.assets import Assets
 

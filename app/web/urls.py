@@ -5,8 +5,8 @@ from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 
-from app.scenario import Scenario
-from app.scenario_query import query_items
+from app.scenario.query import query_items
+from app.scenario.scenario import Scenario
 from app.settings import Settings
 
 API = "/api/v1"

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx2
 from playwright.sync_api import Locator, Page, Request, Response
 
-from app.calc.notation import quantity, significant
+from app.calc.quantity import quantity, significant
 from tests.browser.drawing import drawn
 
 SIX = ("memory", "room", "ttft", "tpot", "latency", "throughput")

@@ -6,10 +6,10 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.bench.files import FOLDER, contents
 from tests.browser.axe import findings_in_both_themes
 from tests.browser.driving import Opener, field, following, rest
 from tests.browser.test_layout import PHONE
+from tests.features.benchmarks.files import FOLDER, contents
 
 SWEEP = contents("vllm_serve_appended.jsonl").decode()
 FEW = "".join(SWEEP.splitlines(keepends=True)[::3])

@@ -9,7 +9,7 @@ from tests.browser.axe import STILL, findings_in_both_themes
 from tests.browser.driving import Opener, field
 from tests.browser.test_layout import FINGER_PX, OPEN_ALL, PHONE, SMALL, assert_fits
 from tests.browser.watching import Watch
-from tests.startup_log.logs import VLLM_CONSUMED
+from tests.engine_io.logs.logs import VLLM_CONSUMED
 
 LAUNCH = "/launch?model=llama-3.1-8b&hw=h100-sxm-80gb"
 DROP = """(text) => {

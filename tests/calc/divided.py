@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from app.calc.accelerator import MemoryBasis
 from app.calc.deployment import Deployment, Engine
 from app.calc.dtypes import Dtype
-from app.calc.engines.ideal import IdealPolicy
-from app.calc.engines.parts import Draft, Given, Policy
-from app.calc.rank_memory import rank_memories
-from app.calc.split import Split, SplitError
+from app.calc.memory.engines.ideal import IdealPolicy
+from app.calc.memory.engines.parts import Draft, Given, Policy
+from app.calc.memory.rank import rank_memories
+from app.calc.model.split import Split, SplitError
 from tests.factories import BF16, llama_3_1_8b, shipped_catalog, workload
 
 CATALOG = shipped_catalog()

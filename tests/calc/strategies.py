@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from app.calc.accelerator import Accelerator, MemoryBasis
-from app.calc.architecture import Architecture, LayerGroup
 from app.calc.broadcast import Quantity
 from app.calc.deployment import Deployment, Engine, Precision, Workload
 from app.calc.dtypes import Dtype, WeightFormat
-from app.calc.engines.parts import Given
-from app.calc.layers.dense import DenseFeedForward
-from app.calc.layers.grouped_attention import GroupedAttention, QkNorm
+from app.calc.memory.engines.parts import Given
+from app.calc.model.architecture import Architecture, LayerGroup
+from app.calc.model.layers.dense import DenseFeedForward
+from app.calc.model.layers.grouped_attention import GroupedAttention, QkNorm
 from tests.factories import precision, shipped_catalog
 
 repeatable = settings(deadline=None, derandomize=True, max_examples=30)

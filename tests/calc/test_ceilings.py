@@ -9,16 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from app.calc.accelerator import Accelerator
-from app.calc.architecture import Architecture, LayerGroup
+from app.calc.accelerator import Accelerator, Bound
 from app.calc.dtypes import Dtype, WeightFormat
-from app.calc.layers.dense import DenseFeedForward
-from app.calc.layers.grouped_attention import GroupedAttention, QkNorm
-from app.calc.layers.parts import OperatorName
 from app.calc.measure import measure
-from app.calc.operators import Operator, decode_operators, prefill_operators
-from app.calc.phase import ceiling_s, overlapped_s, phase_cost
-from app.calc.roofline import Bound
+from app.calc.model.architecture import Architecture, LayerGroup
+from app.calc.model.layers.dense import DenseFeedForward
+from app.calc.model.layers.grouped_attention import GroupedAttention, QkNorm
+from app.calc.model.layers.parts import OperatorName
+from app.calc.time.operators import Operator, decode_operators, prefill_operators
+from app.calc.time.phase import ceiling_s, overlapped_s, phase_cost
 from tests.factories import deployment, engine, h100_sxm, interleaved, llama_3_1_8b, precision, workload
 
 PEAK, BANDWIDTH = 989e12, 3.35e12

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.answer import Answer
 from app.calc.deployment import Deployment
-from app.calc.engines.parts import Given
-from app.calc.evaluation import evaluate
-from app.calc.explanation import FUNCTIONS, Explanation, Term
-from app.document import document, number_at
+from app.calc.derivation import FUNCTIONS, Explanation, Term
+from app.calc.evaluate import evaluate
+from app.calc.memory.engines.parts import Given
+from app.scenario.answer import Answer
+from app.scenario.document import document, number_at
 from tests.calc.divided import POLICIES, divided, givens
 from tests.calc.formulas import computed, reread, substituted_value, symbols
 from tests.calc.strategies import deployments, repeatable

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from app.answer import Answer, answer
 from app.calc.dtypes import Dtype, WeightFormat
-from app.document import document
-from app.refusal import ScenarioError
-from app.scenario import Scenario
-from app.strict_json import dumps
+from app.checkpoint.text import dumps
+from app.scenario.answer import Answer, answer
+from app.scenario.document import document
+from app.scenario.refusal import ScenarioError
+from app.scenario.scenario import Scenario
 from tests.factories import custom_card, scenario, shipped_catalog
 
 ONE, MOST_TOKENS, MOST_USERS = 1, 10**8, 10**6

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.calc.engines.parts import Given
-from app.calc.forgetting import MEASURED_PARTS, POOL, forgetting, patch_of
-from app.scenario import Engine
+from app.calc.memory.engines.parts import Given
+from app.calc.sweep import MEASURED_PARTS, POOL, forgetting, patch_of
+from app.scenario.scenario import Engine
 from tests.factories import deployment, engine
 
 

@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from app.calc.accelerator import MemoryBasis
+from app.calc.accelerator import Bound, MemoryBasis, attainable_flops_per_s, ridge_flops_per_byte, time_s
 from app.calc.dtypes import Dtype
-from app.calc.kv_cache import kv_bytes_per_sequence
-from app.calc.parameters import count_parameters, weight_bytes
-from app.calc.roofline import Bound, attainable_flops_per_s, ridge_flops_per_byte, time_s
-from app.calc.rule_of_thumb import (
+from app.calc.memory.cache import kv_bytes_per_sequence
+from app.calc.model.parameters import count_parameters, weight_bytes
+from app.calc.time.rule_of_thumb import (
     RuleOfThumb,
     compute_idle_fraction,
     decode_step_s,

@@ -13,7 +13,7 @@ from app.calc.accelerator import Accelerator
 from app.calc.deployment import Deployment
 from app.calc.dtypes import Dtype
 from app.calc.measure import Measures, measure
-from app.calc.rule_of_thumb import RuleOfThumb, rule_of_thumb
+from app.calc.time.rule_of_thumb import RuleOfThumb, rule_of_thumb
 from app.calc.verdict import State, state_of
 from tests.calc.strategies import deployments, engines, repeatable, workloads
 from tests.factories import deployment, workload

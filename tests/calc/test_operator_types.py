@@ -6,9 +6,9 @@ import pytest
 
 from app.calc.deployment import Deployment, Precision
 from app.calc.dtypes import Dtype, WeightFormat
-from app.calc.layers.parts import OperatorName
-from app.calc.operators import Operator, decode_operators, prefill_operators
-from app.calc.weight_plan import NATIVE
+from app.calc.model.layers.parts import OperatorName
+from app.calc.model.parameters import NATIVE
+from app.calc.time.operators import Operator, decode_operators, prefill_operators
 from tests.factories import deployment, precision, shipped_catalog
 
 CATALOG = shipped_catalog()

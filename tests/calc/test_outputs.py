@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 
-from app.answer import Answer, answer
 from app.calc import outputs
 from app.calc.output import Face, Form
 from app.calc.outputs import OUTPUTS, label_at, output_at
-from app.document import document
-from app.pages.level_table import levels
-from app.pages.metrics import metrics
-from app.scenario import Scenario
-from tests.api.test_evaluate import VARIETY
+from app.features.workbench.numbers import levels, metrics
+from app.scenario.answer import Answer, answer
+from app.scenario.document import document
+from app.scenario.scenario import Scenario
 from tests.factories import shipped_catalog
+from tests.features.workbench.test_evaluate import VARIETY
 
 LISTS_AND_WORDS = {"scenario", "verdict", "roofline", "levers", "explanations", "warnings", "comparison"}
 SIDES = {"ceiling", "low", "mid", "high"}

@@ -7,14 +7,12 @@ import pytest
 
 from app.calc.accelerator import Accelerator, MemoryBasis, UnknownPeakError
 from app.calc.broadcast import floor, maximum, minimum, scalar
-from app.calc.cost import cost, joules_per_token, usd_per_million_tokens
 from app.calc.dtypes import Dtype, WeightFormat
-from app.calc.engines.parts import Given
-from app.calc.evaluation import evaluate
-from app.calc.measure import measure
+from app.calc.evaluate import FORMULA_VERSION, evaluate
+from app.calc.measure import cost, joules_per_token, measure, usd_per_million_tokens
+from app.calc.memory.engines.parts import Given
 from app.calc.notices import notices
-from app.calc.serving import output_tokens_per_s, residency_s
-from app.calc.version import FORMULA_VERSION
+from app.calc.time.serving import output_tokens_per_s, residency_s
 from tests.factories import deployment, engine, h100_sxm, precision, workload
 
 

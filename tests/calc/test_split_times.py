@@ -6,15 +6,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from app.calc.architecture import Architecture
 from app.calc.deployment import Deployment
 from app.calc.dtypes import Dtype
-from app.calc.layers.experts import ExpertGroup, Experts
-from app.calc.layers.parts import OperatorName, Weights
 from app.calc.measure import measure
-from app.calc.operators import Operator, decode_operators, prefill_operators
-from app.calc.phase import ceiling_s
-from app.calc.split import Split, SplitError
+from app.calc.model.architecture import Architecture
+from app.calc.model.layers.experts import ExpertGroup, Experts
+from app.calc.model.layers.parts import OperatorName, Weights
+from app.calc.model.split import Split, SplitError
+from app.calc.time.operators import Operator, decode_operators, prefill_operators
+from app.calc.time.phase import ceiling_s
 from tests.calc.strategies import repeatable
 from tests.factories import BF16, deployment, h200_sxm, llama_3_1_8b, shipped_catalog, workload
 

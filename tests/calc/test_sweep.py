@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.calc.deployment import Deployment, Engine
-from app.calc.kv_cache import kv_bytes_per_sequence
 from app.calc.measure import measure
-from app.calc.memory import memory
-from app.calc.operators import decode_operators
-from app.calc.phase import ceiling_s
-from app.calc.split import Split
+from app.calc.memory.cache import kv_bytes_per_sequence
+from app.calc.memory.capacity import memory
+from app.calc.model.split import Split
 from app.calc.sweep import decode_sweep
+from app.calc.time.operators import decode_operators
+from app.calc.time.phase import ceiling_s
 from tests.calc.strategies import array, deployments, repeatable
 from tests.factories import BF16, deployment, engine, llama_3_1_8b, shipped_catalog, workload
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.calc.evaluation import Evaluation
-from app.calc.phase import PhaseCost
+from app.calc.evaluate import Evaluation
+from app.calc.time.phase import PhaseCost
 from tests.factories import answer_to
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "worked-ceilings.md").read_text(encoding="utf-8")

@@ -1,10 +1,24 @@
-"""The whole catalog, and the version that follows every byte of it."""
+"""The whole catalog, and the version that follows every byte of it.
+
+Links between groups of GPUs: rates by their standards, and rows that are not to be trusted.
+
+Which release keeps which pace.
+"""
 
 from pathlib import Path
 
 import pytest
 
-from app.catalog.catalog import DATA_FOLDER, VERSION_DIGITS, catalog_version, data_files, load_catalog
+from app.catalog.catalog import (
+    DATA_FOLDER,
+    VERSION_DIGITS,
+    catalog_version,
+    data_files,
+    load_catalog,
+    load_links,
+    load_paces,
+)
+from app.catalog.rows import CatalogError
 from tests.factories import shipped_catalog
 
 
@@ -66,3 +80,85 @@ def test_the_version_changes_with_a_file_that_is_new_gone_or_renamed(copies: lis
     versions.add(catalog_version([*copies, extra]))
     versions.add(catalog_version([*copies[1:], copies[0].rename(copies[0].with_name("renamed.toml"))]))
     assert len(versions) == 4
+
+
+ROW = '[[link]]\nid = "a"\nname = "A"\ngbit_per_s = 100\nsource = "a standard"\n'
+
+
+@pytest.mark.parametrize(
+    ("id_", "bytes_per_s"),
+    [
+        ("ethernet-100g", 12.5e9),
+        ("ib-hdr", 25e9),
+        ("ib-ndr", 50e9),
+        ("ib-xdr", 100e9),
+        ("pcie-5", 32e9 * 128 / 130 * 16 / 8),
+    ],
+)
+def test_rates_in_one_direction(id_: str, bytes_per_s: float) -> None:
+    link = load_links()[id_]
+    assert link.bytes_per_s == pytest.approx(bytes_per_s, rel=1e-3)
+    assert link.id == id_
+    assert link.source
+
+
+def test_the_catalog_has_all_of_them_in_the_order_of_the_file() -> None:
+    assert list(shipped_catalog().links) == ["ethernet-100g", "ib-hdr", "ib-ndr", "ib-xdr", "pcie-5"]
+    assert shipped_catalog().links == load_links()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        'link = "a"',
+        ROW + ROW,
+        ROW.replace("100", "0"),
+        ROW.replace("100", "-1"),
+        ROW.replace("100", "nan"),
+        ROW.replace("100", '"fast"'),
+        ROW.replace("a standard", " "),
+        ROW.replace('id = "a"\n', ""),
+        ROW.replace("source", "sauce"),
+        ROW + 'colour = "red"\n',
+        "[[link]\n",
+    ],
+)
+def test_a_row_that_is_not_to_be_trusted_is_refused(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "links.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(CatalogError):
+        load_links(file)
+
+
+def test_links_cannot_be_changed() -> None:
+    with pytest.raises(TypeError):
+        load_links()["a"] = None  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "name"),
+    [
+        ("vllm", None, "vllm"),
+        ("vllm", "0.6.3", "vllm-2024"),
+        ("vllm", "0.7.0", "vllm"),
+        ("vllm", "0.33.0", "vllm"),
+        ("vllm", "2024", "vllm-2024"),
+        ("vllm", "2025-06", "vllm"),
+        ("vllm", "nightly", "vllm"),
+        ("tensorrt-llm", "0.17", "tensorrt-llm-2024"),
+        ("tensorrt-llm", "1.2", "tensorrt-llm"),
+        ("sglang", "0.1", "sglang"),
+        ("llama.cpp", "b6918", "llama.cpp"),
+        ("ideal", None, ""),
+    ],
+)
+def test_paces(engine: str, version: str | None, name: str) -> None:
+    assert load_paces().pace(engine, version) == name
+
+
+def test_a_broken_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "paces.toml"
+    file.write_text('[[pace]]\nengine = "vllm"\n', encoding="utf-8")
+    with pytest.raises(CatalogError):
+        load_paces(file)

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from app.calc.engines.ideal import IdealPolicy
-from app.calc.engines.laws import Law
-from app.calc.engines.llama_cpp import LlamaCppPolicy
-from app.calc.engines.sglang import SglangPolicy
-from app.calc.engines.tensorrt_llm import TensorRtLlmPolicy
-from app.calc.engines.vllm import VllmPolicy
+from app.calc.memory.engines.ideal import IdealPolicy
+from app.calc.memory.engines.llama_cpp import LlamaCppPolicy
+from app.calc.memory.engines.rules import Law
+from app.calc.memory.engines.sglang import SglangPolicy
+from app.calc.memory.engines.tensorrt_llm import TensorRtLlmPolicy
+from app.calc.memory.engines.vllm import VllmPolicy
 from app.catalog.engines import DATA_FILE, EngineRecord, Rules, load_engines, release_number
 from app.catalog.rows import CatalogError
-from app.scenario import Scenario
+from app.scenario.scenario import Scenario
 
 ENGINES = load_engines()
 OWN = [record for record in ENGINES.values() if record.laws is not None]

@@ -7,8 +7,8 @@ import pytest
 
 from app.catalog.measurements import Metric, load_measurements
 from app.catalog.rows import CatalogError
-from app.measured import scenario_of
-from app.resolve import resolve
+from app.features.validation.compared import scenario_of
+from app.scenario.resolve import resolve
 from tests.factories import shipped_catalog
 
 HEADER = (

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from app.calc.dtypes import Dtype
-from app.calc.kv_cache import cache_shape, kv_bytes_per_sequence
-from app.calc.layers.dense import DenseFeedForward
-from app.calc.layers.experts import Experts
-from app.calc.layers.grouped_attention import GroupedAttention, QkNorm
-from app.calc.parameters import count_parameters
+from app.calc.memory.cache import cache_shape, kv_bytes_per_sequence
+from app.calc.model.layers.dense import DenseFeedForward
+from app.calc.model.layers.experts import Experts
+from app.calc.model.layers.grouped_attention import GroupedAttention, QkNorm
+from app.calc.model.parameters import count_parameters
 from app.catalog.models import Confidence, load_models, spelled
 from app.catalog.rows import CatalogError
-from app.scenario import Scenario
+from app.scenario.scenario import Scenario
 
 CATALOG = load_models()
 ALL = pytest.mark.parametrize("model", CATALOG)

@@ -2,21 +2,8 @@
 
 import pytest
 
-from app.outbound.policy import (
-    BadAnswerError,
-    BlockedError,
-    UnreachableError,
-)
-from tests.outbound.world import (
-    FILES,
-    HUB,
-    OTHER_PUBLIC,
-    PUBLIC,
-    always,
-    answer,
-    by_path,
-    redirect,
-)
+from app.outbound.policy import BadAnswerError, BlockedError, UnreachableError
+from tests.outbound.world import FILES, HUB, OTHER_PUBLIC, PUBLIC, always, answer, by_path, redirect
 
 pytestmark = pytest.mark.anyio
 HOME = f"https://{HUB}/"

@@ -11,13 +11,13 @@ from typing import Final, Literal
 
 import pytest
 
+from app.features.importing.hub import policy_of
+from app.features.live.servers import ServerTargetError, server_targets
+from app.features.live.typed_servers import typed_policy, typed_target
 from app.outbound.client import Fetched, Outbound
 from app.outbound.policy import BlockedError, OutboundError, Policy, TooLargeError, TooSlowError
 from app.settings import Settings
-from app.web.hub import policy_of
 from app.web.problem import ProblemError
-from app.web.server_targets import ServerTargetError, server_targets
-from app.web.typed_address import typed_policy, typed_target
 from tests.outbound import hostile
 from tests.outbound.matrix import HUB, METADATA, NAMES, ROWS
 from tests.outbound.world import OTHER_PUBLIC, PUBLIC, Site, Step, World, always, answer, redirect

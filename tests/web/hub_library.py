@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
+from app.features.importing.hub import Hub, HubError
 from app.outbound.client import Fetched
 from app.outbound.policy import OutboundError
 from app.settings import Settings
-from app.web.hub import Hub
-from app.web.hub_errors import HubError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 BASE = "https://huggingface.co/owner/name/resolve"

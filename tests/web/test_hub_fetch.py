@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
+from app.features.importing.hub import Hub, HubError, HubFault, policy_of
 from app.outbound.client import Outbound
 from app.settings import Settings
-from app.web.hub import Hub, policy_of
-from app.web.hub_errors import HubError, HubFault
 from tests.outbound.world import PUBLIC, Asked, Step, World, answer, redirect
 
 pytestmark = pytest.mark.anyio

@@ -7,11 +7,10 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from app.features.importing.hub import Hub, HubError, HubFault
 from app.main import create_app
 from app.outbound.policy import TooLargeError, TooSlowError, UnreachableError
 from app.settings import Settings
-from app.web.hub import Hub
-from app.web.hub_errors import HubError, HubFault
 from tests.web.hub_library import BASE, CONFIG, Clock, Library, Page, fault, found, hub_of, refused, with_config
 
 pytestmark = pytest.mark.anyio

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from app.features.links.links import KINDS, LinkKind, ShareTexts, living, store_problems
 from app.store.database import create_store_engine
 from app.store.links import Contents, Links
 from app.store.schema import migrate
-from app.web.links import KINDS, LinkKind, ShareTexts, living, store_problems
 from app.web.problem import ProblemError
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)

@@ -3,7 +3,7 @@
 import pytest
 from starlette.datastructures import QueryParams
 
-from app.refusal import ScenarioError
+from app.scenario.refusal import ScenarioError
 from app.web.query import MOST_ITEMS, answer_from, items_of, refuse_unknown, scenario_from
 from tests.factories import scenario, shipped_catalog
 

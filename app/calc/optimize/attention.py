@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.calc.architecture import Architecture
-from app.calc.attention_variants import AttentionVariant, VariantError, as_variant, own_variant
 from app.calc.deployment import Deployment
-from app.calc.explanation import Explanation
-from app.calc.forgetting import POOL, forgetting, patch_of
-from app.calc.kv_cache import cache_shape
-from app.calc.layers.parts import OperatorName
-from app.calc.notation import significant
+from app.calc.derivation import Explanation
+from app.calc.memory.cache import cache_shape
+from app.calc.model.architecture import Architecture
+from app.calc.model.attention_variants import AttentionVariant, VariantError, as_variant, own_variant
+from app.calc.model.layers.parts import OperatorName
+from app.calc.model.split import SplitError
 from app.calc.optimize.optimization import (
     Asked,
     Better,
@@ -45,9 +44,10 @@ from app.calc.optimize.sides import (
     working,
 )
 from app.calc.optimize.stored_bytes import explain_sequence
-from app.calc.phase import OperatorCost
-from app.calc.split import SplitError
-from app.calc.techniques.drafters import remodelled
+from app.calc.quantity import significant
+from app.calc.sweep import POOL, forgetting, patch_of
+from app.calc.time.break_even import remodelled
+from app.calc.time.phase import OperatorCost
 
 TOKEN = Quantity(
     "token", "Cache that a token adds", "B", better=Better.LOWER, read=lambda side: token_bytes(side.deployment)

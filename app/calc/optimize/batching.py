@@ -6,13 +6,13 @@ Source: Yu et al., "Orca: a distributed serving system for transformer-based gen
 from dataclasses import replace
 
 from app.calc.deployment import Deployment
-from app.calc.explanation import Explanation
+from app.calc.derivation import Explanation
 from app.calc.measure import replica_batch
-from app.calc.notation import significant
 from app.calc.optimize.optimization import Asked, Better, Candidate, Level, Optimization, Quantity, Row, Spec, Variants
 from app.calc.optimize.sides import ALIKE, Side, figure, served_figures, side_of, times, working
-from app.calc.serving import occupied_tokens
-from app.calc.techniques.lengths import Shape
+from app.calc.quantity import significant
+from app.calc.time.lengths import Shape
+from app.calc.time.serving import occupied_tokens
 
 IDLE = Quantity(
     "idle_share", "Share of the steps in which a place runs on after its answer is complete", "%", better=Better.LOWER

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from app.calc.deployment import Deployment
-from app.calc.explanation import Explanation
-from app.calc.notation import quantity
+from app.calc.derivation import Explanation
 from app.calc.optimize.optimization import (
     Asked,
     Better,
@@ -19,7 +18,8 @@ from app.calc.optimize.optimization import (
     refusal,
 )
 from app.calc.optimize.sides import figure, times, working
-from app.calc.techniques.chunked import Chunked, chunked
+from app.calc.quantity import quantity
+from app.calc.time.chunked_prefill import Chunked, chunked
 
 PAUSE = Quantity("pause", "Longest pause of a running stream", "s", better=Better.LOWER)
 FIRST = Quantity("first_token", "First token of the prompt", "s", better=Better.LOWER)

@@ -11,11 +11,9 @@ from typing import Any
 
 from app.calc.broadcast import scalar
 from app.calc.deployment import Deployment
-from app.calc.deployment_limits import MOST_CONCURRENT
-from app.calc.explanation import Explanation
-from app.calc.goodput import goodput
+from app.calc.derivation import Explanation
 from app.calc.measure import measure, replica_batch
-from app.calc.notation import quantity, significant
+from app.calc.memory.engines.parts import MOST_CONCURRENT
 from app.calc.optimize.optimization import (
     Asked,
     Better,
@@ -32,8 +30,10 @@ from app.calc.optimize.optimization import (
     refusal,
 )
 from app.calc.optimize.sides import CAPACITY, TPOT, TTFT, Side, at_levels, change_of_time, figure, row, side_of, working
-from app.calc.techniques.disaggregation import sent_bytes
-from app.calc.techniques.pools import PoolRates, PrefillPool, transfer_s
+from app.calc.quantity import quantity, significant
+from app.calc.time.expected.timing import sent_bytes
+from app.calc.time.goodput import goodput
+from app.calc.time.prefill_pool import PoolRates, PrefillPool, transfer_s
 
 SENT = Quantity("sent_bytes", "Cache that is sent for a prompt", "B")
 ON_ITS_WAY = Quantity("transfer", "Its time over the link", "s", Level.CEILING, Better.LOWER)

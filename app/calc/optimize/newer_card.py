@@ -6,13 +6,12 @@ already, and off is the next best.
 
 from dataclasses import dataclass, replace
 
-from app.calc.alternatives import Alternative
 from app.calc.deployment import Deployment
-from app.calc.explanation import Explanation
-from app.calc.forgetting import OF_CARD, POOL, forgetting, patch_of
+from app.calc.derivation import Explanation
 from app.calc.measure import measure
-from app.calc.memory import memory
-from app.calc.notation import quantity, significant
+from app.calc.memory.capacity import memory
+from app.calc.memory.rank import holds
+from app.calc.model.attention_variants import Alternative
 from app.calc.optimize.optimization import Asked, Better, Figure, Level, Optimization, Quantity, Spec, Variants, refusal
 from app.calc.optimize.sides import (
     ALIKE,
@@ -29,7 +28,8 @@ from app.calc.optimize.sides import (
     unshrunk,
     working,
 )
-from app.calc.rank_memory import holds
+from app.calc.quantity import quantity, significant
+from app.calc.sweep import OF_CARD, POOL, forgetting, patch_of
 
 BANDWIDTH = Quantity(
     "bandwidth", "Memory bandwidth", "B/s", Level.CEILING, Better.HIGHER, lambda side: _bandwidth(side)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from app.calc.alternatives import Alternative
 from app.calc.deployment import Deployment
-from app.calc.explanation import Explanation
+from app.calc.derivation import Explanation
 from app.calc.measure import Measures
-from app.calc.notation import quantity
+from app.calc.model.attention_variants import Alternative
+from app.calc.quantity import quantity
 
 
 class Level(StrEnum):

@@ -8,9 +8,8 @@ Source: Kwon et al., "Efficient memory management for large language model servi
 from dataclasses import replace
 
 from app.calc.deployment import Deployment
-from app.calc.deployment_limits import MOST_TOKENS
-from app.calc.explanation import Explanation
-from app.calc.notation import significant
+from app.calc.derivation import Explanation
+from app.calc.memory.engines.parts import MOST_TOKENS
 from app.calc.optimize.optimization import (
     Asked,
     Better,
@@ -34,6 +33,7 @@ from app.calc.optimize.sides import (
     times,
     working,
 )
+from app.calc.quantity import significant
 
 _PERCENT = 100
 USED = Quantity("used_share", "Share of the cache that holds real tokens", "%", better=Better.HIGHER)

@@ -11,13 +11,12 @@ from typing import Any
 
 from app.calc.broadcast import scalar
 from app.calc.deployment import Deployment
-from app.calc.deployment_limits import MOST_CARDS
-from app.calc.explanation import Explanation
-from app.calc.forgetting import MEASURED_PARTS, POOL, forgetting, patch_of
+from app.calc.derivation import Explanation
 from app.calc.measure import replica_batch
-from app.calc.memory import memory
-from app.calc.notation import quantity, significant
-from app.calc.operators import decode_operators
+from app.calc.memory.capacity import memory
+from app.calc.memory.engines.parts import MOST_CARDS
+from app.calc.memory.rank import holds
+from app.calc.model.split import Split, SplitError, stage_sizes
 from app.calc.optimize.optimization import (
     Asked,
     Better,
@@ -42,8 +41,9 @@ from app.calc.optimize.sides import (
     side_of,
     working,
 )
-from app.calc.rank_memory import holds
-from app.calc.split import Split, SplitError, stage_sizes
+from app.calc.quantity import quantity, significant
+from app.calc.sweep import MEASURED_PARTS, POOL, forgetting, patch_of
+from app.calc.time.operators import decode_operators
 
 GPUS = Quantity("gpus", "GPUs", "", read=lambda side: float(side.deployment.gpus))
 PER_GPU = Quantity(

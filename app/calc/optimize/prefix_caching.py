@@ -8,8 +8,7 @@ from typing import Any
 
 from app.calc.broadcast import scalar
 from app.calc.deployment import Deployment
-from app.calc.explanation import Explanation
-from app.calc.notation import quantity, significant
+from app.calc.derivation import Explanation
 from app.calc.optimize.optimization import (
     Asked,
     Better,
@@ -35,6 +34,7 @@ from app.calc.optimize.sides import (
     times,
     working,
 )
+from app.calc.quantity import quantity, significant
 
 _PERCENT = 100
 COMPUTED = Quantity(

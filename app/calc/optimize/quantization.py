@@ -7,11 +7,10 @@ it is narrower; else FP8 weights and cache, and FP8 arithmetic where the card ha
 from dataclasses import replace
 
 from app.calc.deployment import Deployment, Precision
+from app.calc.derivation import Explanation
 from app.calc.dtypes import Dtype, WeightFormat
-from app.calc.explanation import Explanation
-from app.calc.forgetting import POOL, forgetting, patch_of
-from app.calc.kv_cache import cache_shape
-from app.calc.notation import quantity, significant
+from app.calc.memory.cache import cache_shape
+from app.calc.model.parameters import convention
 from app.calc.optimize.optimization import (
     Asked,
     Better,
@@ -44,7 +43,8 @@ from app.calc.optimize.sides import (
     working,
 )
 from app.calc.optimize.stored_bytes import explain_cache_gain, explain_weights, scale_bytes
-from app.calc.weight_plan import convention
+from app.calc.quantity import quantity, significant
+from app.calc.sweep import POOL, forgetting, patch_of
 
 _TITLE = "Narrower numbers"
 WEIGHTS = Quantity(

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from app.calc.deployment import Deployment
-from app.calc.explanation import Explanation, Term
+from app.calc.derivation import Explanation, Term
 from app.calc.measure import Measures, measure
-from app.calc.memory import Memory
-from app.calc.notation import significant
+from app.calc.memory.capacity import Memory
+from app.calc.model.parameters import count_parameters, weight_bytes
 from app.calc.optimize.optimization import Asked, Better, Figure, Level, Quantity, Row
-from app.calc.parameters import count_parameters, weight_bytes
-from app.calc.serving import Estimate
+from app.calc.quantity import significant
+from app.calc.time.serving import Estimate
 from app.calc.verdict import State, state_of
 
 DOES_NOT_FIT = "does not fit: told as if it did"

@@ -3,13 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+from app.calc.accelerator import coverage, ridge_flops_per_byte
 from app.calc.broadcast import scalar
-from app.calc.coverage import coverage
 from app.calc.deployment import Deployment
-from app.calc.explanation import Explanation
-from app.calc.layers.parts import OperatorName
+from app.calc.derivation import Explanation
 from app.calc.measure import replica_batch
-from app.calc.notation import significant
+from app.calc.model.layers.parts import OperatorName
 from app.calc.optimize.optimization import (
     Asked,
     Better,
@@ -34,11 +33,10 @@ from app.calc.optimize.sides import (
     times,
     working,
 )
-from app.calc.roofline import ridge_flops_per_byte
-from app.calc.rule_of_thumb import ridge_batch
-from app.calc.techniques.drafters import eagle_head, mtp_drafter
-from app.calc.techniques.paying import Paying, paying
-from app.calc.techniques.speculation import METHOD_WORDS, Method, Speculation, speculation_of
+from app.calc.quantity import significant
+from app.calc.time.break_even import Paying, eagle_head, mtp_drafter, paying
+from app.calc.time.rule_of_thumb import ridge_batch
+from app.calc.time.speculation import METHOD_WORDS, Method, Speculation, speculation_of
 
 _PERCENT = 100
 TOKENS = Quantity(

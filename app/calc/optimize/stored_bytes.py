@@ -1,14 +1,13 @@
 """The working of what is stored: weights by layout with their scales, and the cache of a sequence by kind of row."""
 
-from app.calc.architecture import Architecture
 from app.calc.broadcast import scalar
 from app.calc.deployment import Deployment
+from app.calc.derivation import Explanation
 from app.calc.dtypes import BITS_PER_BYTE, Dtype, WeightLayout
-from app.calc.explanation import Explanation
-from app.calc.kv_cache import cache_shape, kv_bytes_per_sequence
+from app.calc.memory.cache import cache_shape, kv_bytes_per_sequence
+from app.calc.model.architecture import Architecture
+from app.calc.model.parameters import WeightPlan, count_parameters, weight_bytes
 from app.calc.optimize.sides import working
-from app.calc.parameters import count_parameters, weight_bytes
-from app.calc.weight_plan import WeightPlan
 
 _WEIGHTS = "Parameters by group, counted from the shapes; formats as their specifications lay them out"
 _CACHE = "Shapes of the keys, values and states, as counted in docs/memory.md"

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from app.calc.alternatives import Alternative
-from app.calc.explanation import FUNCTIONS
+from app.calc.derivation import FUNCTIONS
 from app.calc.measure import measure
+from app.calc.model.attention_variants import Alternative
 from app.calc.optimize.optimization import Asked, Level, Optimization, Quantity, figure_at
-from app.refusal import ScenarioError
-from app.resolve import resolve
-from app.scenario import Scenario
+from app.scenario.refusal import ScenarioError
+from app.scenario.resolve import resolve
+from app.scenario.scenario import Scenario
 from tests.calc.formulas import computed, symbols
 from tests.factories import answer_to, deployment, merge_patch, shipped_catalog
 

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.calc.architecture import Architecture
-from app.calc.attention_variants import AttentionVariant, as_variant
 from app.calc.deployment import Deployment
-from app.calc.engines.parts import Given
 from app.calc.measure import measure
+from app.calc.memory.engines.parts import Given
+from app.calc.model.architecture import Architecture
+from app.calc.model.attention_variants import AttentionVariant, as_variant
+from app.calc.model.split import Split
 from app.calc.optimize.attention import INTENSITY, SEQUENCE, SPEC, TOKEN, token_bytes
 from app.calc.optimize.optimization import Asked, Level
 from app.calc.optimize.sides import CAPACITY, TPOT
-from app.calc.split import Split
 from tests.calc.optimize.asking import by_hand, changed, check, column, models_and_cards, numbers, of_product
 from tests.calc.strategies import deployments, repeatable
 from tests.factories import deployment, engine, llama_3_1_8b, scenario_document, shipped_catalog, workload

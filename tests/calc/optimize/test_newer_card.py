@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.calc.accelerator import Accelerator
-from app.calc.alternatives import Alternative
 from app.calc.dtypes import Dtype
-from app.calc.engines.parts import Given
 from app.calc.measure import measure
+from app.calc.memory.engines.parts import Given
+from app.calc.model.attention_variants import Alternative
 from app.calc.optimize.newer_card import BANDWIDTH, COST, MOST_ROWS, PEAK, SPEC
 from app.calc.optimize.optimization import Asked, Level
 from app.calc.optimize.sides import THROUGHPUT, TPOT

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.calc.architecture import LayerGroup
 from app.calc.deployment import Deployment
 from app.calc.measure import measure
+from app.calc.model.architecture import LayerGroup
+from app.calc.model.split import Split
 from app.calc.optimize.optimization import Asked, Level, Optimization
 from app.calc.optimize.parallelism import GPUS, LINK, PER_GPU, SPEC
 from app.calc.optimize.sides import THROUGHPUT, TPOT
-from app.calc.split import Split
 from tests.calc.optimize.asking import by_hand, changed, check, column, models_and_cards, numbers, of_product
 from tests.calc.strategies import catalog_architectures, deployments, repeatable
 from tests.factories import deployment, scenario_document, workload

@@ -1,1 +1,0 @@
-"""Results of benchmark tools: read, laid over the prediction, and fitted to."""

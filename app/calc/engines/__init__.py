@@ -1,1 +1,0 @@
-"""How each engine divides the memory of a GPU."""

@@ -1,1 +1,0 @@
-"""What servers reach: the ceilings with measured efficiency, and an interval."""

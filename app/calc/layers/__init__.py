@@ -1,1 +1,0 @@
-"""Layer kinds: one module each, all described in the vocabulary of `parts`."""

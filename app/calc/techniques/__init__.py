@@ -1,1 +1,0 @@
-"""The formulas of optimizations that change what a deployment holds, or how long it takes."""

@@ -1,1 +1,0 @@
-"""The importer: a published config.json read as an architecture and a weight plan, key by key."""

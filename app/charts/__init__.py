@@ -1,1 +1,0 @@
-"""One function a figure: an Evaluation in, a figure out. No drawing library is imported."""

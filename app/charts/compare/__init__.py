@@ -1,1 +1,0 @@
-"""The charts of plans side by side."""

@@ -1,1 +1,0 @@
-"""Inference servers, read by their metrics endpoints."""

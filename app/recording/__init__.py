@@ -1,1 +1,0 @@
-"""Recording of the live readings: what is kept of a round, by which process, and how it is shown again."""

@@ -1,1 +1,0 @@
-"""Predicted against measured: every published measurement beside what is predicted for it."""
