@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from playwright.sync_api import BrowserContext, Page, expect
 
-LIBRARY = re.compile(r"/plotly-basic\.min\.[0-9a-f]+\.js$")
+LIBRARY = re.compile(r"/plotly-basic\.min\.js$")
 STAND_IN = """
 window.Plotly = {
   react(node, data, layout) {
