@@ -11,7 +11,7 @@ from tests.browser.axe import STILL, findings_in_both_themes
 from tests.browser.driving import Opener, field
 from tests.browser.test_layout import FINGER_PX, OPEN_ALL, PHONE, SMALL, assert_fits
 from tests.browser.watching import Watch
-from tests.features.api.test_import import LLAMA
+from tests.features.importing.test_import_api import LLAMA
 
 EDITOR, CARDS, IMPORT = "/models/custom?from=gemma-3-27b", "/hardware/custom", "/import"
 DROP = """([text, name]) => {

@@ -22,7 +22,7 @@ from app.scenario.scenario import Scenario
 from app.web.query import answer_from, scenario_from
 from tests.calc.strategies import repeatable
 from tests.factories import merge_patch, scenario, scenario_document, shipped_catalog
-from tests.features.api.strategies import Document, calibrations
+from tests.features.strategies import Document, calibrations
 
 SIDE: Document = {"factor": 1.12, "points": 12, "low": 0.9, "high": 1.2}
 WHOLE: Document = {"name": "Our H100s", "decode": SIDE, "prefill": {"factor": 0.9, "points": 8}}

@@ -33,7 +33,7 @@ from app.scenario.scenario import Scenario
 from app.scenario.techniques import Disaggregation, Speculative
 from tests.calc.time.combined import combined_documents
 from tests.factories import custom_card, scenario, shipped_catalog
-from tests.features.api.strategies import Document, documents
+from tests.features.strategies import Document, documents
 
 REFERENCE = [("model", "llama-3.1-8b"), ("hw", "h100-sxm-80gb")]
 

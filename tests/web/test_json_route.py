@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 from app.web.problem import JsonResponse
 from app.web.urls import API
 from tests.factories import scenario_document
-from tests.features.api.asgi import HOST, ask
-from tests.features.api.problems import paths, problem
+from tests.features.asgi import HOST, ask
+from tests.features.problems import paths, problem
 
 JSON = {"content-type": "application/json"}
 POSTS = [f"{API}/evaluate", f"{API}/evaluate/batch", f"{API}/sweep", f"{API}/configurations"]

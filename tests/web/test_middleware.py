@@ -10,7 +10,7 @@ from app.settings import Settings
 from app.web.assets import Assets
 from app.web.middleware import DATA_POLICY, PAGE_POLICY, is_allowed_host, is_cross_site, policy
 from app.web.urls import API
-from tests.features.api.asgi import ask
+from tests.features.asgi import ask
 
 EVERYWHERE = {
     "x-content-type-options": "nosniff",

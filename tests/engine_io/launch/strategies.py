@@ -9,7 +9,7 @@ from app.calc.model.attention_variants import AttentionVariant
 from app.calc.time.lengths import Shape
 from app.scenario.scenario import Scenario
 from tests.factories import shipped_catalog
-from tests.features.api.strategies import CACHES, NAMES, configs, hardware, reals, some
+from tests.features.strategies import CACHES, NAMES, configs, hardware, reals, some
 
 Document = dict[str, Any]
 ENGINES = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "llm-d")

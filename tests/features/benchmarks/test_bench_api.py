@@ -7,8 +7,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.web.urls import API
-from tests.features.api.problems import paths
 from tests.features.benchmarks.files import RESULTS, contents
+from tests.features.problems import paths
 
 BENCHMARKS_API = f"{API}/benchmarks"
 CALIBRATIONS = f"{API}/calibrations"

@@ -8,9 +8,9 @@ import pytest
 from httpx2 import Response
 from starlette.testclient import TestClient
 
+from tests.features.asking import BASE, items_of, page
 from tests.features.benchmarks.files import contents
-from tests.features.pages.asking import BASE, items_of, page
-from tests.features.pages.dom import Node, parse
+from tests.features.dom import Node, parse
 
 BENCHMARKS, CALIBRATIONS = "/benchmarks", "/calibrations"
 HOSTILE = '"><script>alert(1)</script>'

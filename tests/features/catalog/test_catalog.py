@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from app.checkpoint.text import loads
 from app.web.urls import API
 from tests.factories import scenario_document, shipped_catalog
-from tests.features.api.problems import problem
+from tests.features.problems import problem
 from tests.features.workbench.test_evaluate import numbers
 
 CATALOG = shipped_catalog()

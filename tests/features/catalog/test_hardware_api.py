@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from app.checkpoint.text import loads
 from app.web.urls import API
 from tests.factories import shipped_catalog
-from tests.features.api.problems import paths, problem
+from tests.features.problems import paths, problem
 
 CATALOG = shipped_catalog()
 LIST = f"{API}/hardware"

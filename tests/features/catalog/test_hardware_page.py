@@ -6,8 +6,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.factories import shipped_catalog
-from tests.features.pages.asking import json_of, page, partial, twin_of
-from tests.features.pages.dom import Node, parse
+from tests.features.asking import json_of, page, partial, twin_of
+from tests.features.dom import Node, parse
 
 RECORDS = shipped_catalog().accelerators
 FROM_HEADING = {"HX_Source": "a#sort-bandwidth"}

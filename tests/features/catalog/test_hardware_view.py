@@ -7,7 +7,7 @@ from app.calc.quantity import quantity
 from app.catalog.facts import ModelShelf
 from app.features.catalog.hardware_view import held_models
 from tests.factories import shipped_catalog
-from tests.features.pages.asking import page
+from tests.features.asking import page
 
 CATALOG = shipped_catalog()
 SHELF = ModelShelf(CATALOG)

@@ -15,7 +15,7 @@ from app.catalog.facts import ModelShelf
 from app.checkpoint.text import loads
 from app.web.urls import API
 from tests.factories import shipped_catalog
-from tests.features.api.problems import paths, problem
+from tests.features.problems import paths, problem
 from tests.features.workbench.test_evaluate import numbers
 
 CATALOG = shipped_catalog()

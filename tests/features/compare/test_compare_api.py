@@ -12,7 +12,7 @@ from app.checkpoint.text import loads
 from app.features.compare.routes import ComparisonAnswer
 from app.web.urls import API
 from tests.compared_plans import BASE, FP8, H200, UNFIT
-from tests.features.api.problems import paths
+from tests.features.problems import paths
 
 COMPARE = f"{API}/compare"
 

@@ -12,8 +12,8 @@ from app.calc.quantity import quantity, significant
 from app.features.compare.charts.gallery import COMPARED
 from app.features.compare.view import change_words
 from tests.compared_plans import BASE, FP8, H200, UNFIT
-from tests.features.pages.asking import items_of, json_of, page, twin_of
-from tests.features.pages.dom import Node
+from tests.features.asking import items_of, json_of, page, twin_of
+from tests.features.dom import Node
 
 FOUR = (BASE, FP8, H200, UNFIT)
 SCENARIO = {"model": {"id": "llama-3.1-8b"}, "hardware": {"id": "h100-sxm-80gb"}}

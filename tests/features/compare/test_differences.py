@@ -13,7 +13,7 @@ from app.features.compare.differences import MOST_KEYS, differences, label_of, p
 from app.scenario.query import BY_NAME, FIELDS
 from tests.compared_plans import BASE, FP8, H200, compared
 from tests.factories import answer_to, custom_card
-from tests.features.pages.asking import page
+from tests.features.asking import page
 from tests.features.workbench.charts.cases import TINY_CONFIG, answer_to_config
 
 CARD = {"id": "h100-sxm-80gb"}

@@ -8,7 +8,7 @@ from app.features.learn.lesson import Lesson, lesson
 from app.web.query import answer_from
 from tests.checkpoint.published import config
 from tests.factories import shipped_catalog
-from tests.features.pages.asking import OWN_CARD
+from tests.features.asking import OWN_CARD
 
 REFERENCE: Mapping[str, str] = {"model": "llama-3.1-8b", **OWN_CARD}
 """The reference case with the round figures of the story: 989e12 FLOP/s, 3.35e12 B/s, 80e9 B."""

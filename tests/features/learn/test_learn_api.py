@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 from app.checkpoint.text import loads
 from app.features.learn.schemas import LessonAnswer
 from app.web.urls import API
-from tests.features.api.problems import paths
 from tests.features.learn.cases import REFERENCE, USUAL
+from tests.features.problems import paths
 
 LEARN = f"{API}/learn"
 CHAPTERS = (

@@ -11,9 +11,9 @@ from starlette.testclient import TestClient
 from app.features.learn.routes import CONTENTS, SHOWN
 from app.scenario.query import BY_NAME
 from app.web import urls
+from tests.features.asking import items_of, json_of, page, partial, twin_of
+from tests.features.dom import Node
 from tests.features.learn.cases import SCENARIOS, USUAL
-from tests.features.pages.asking import items_of, json_of, page, partial, twin_of
-from tests.features.pages.dom import Node
 
 CHARTS = ("timeline", "roofline", "pace", "reads", "context", "gap", "memory", "cards")
 STORY = {  # number of the lesson: how the story of the memory wall rounds it

@@ -20,9 +20,9 @@ from app.settings import Settings
 from app.store.links import digest, new_token
 from app.web import urls
 from tests.factories import scenario_document
-from tests.features.api.asgi import HOST, ask
-from tests.features.api.problems import paths, problem
-from tests.features.pages.dom import parse
+from tests.features.asgi import HOST, ask
+from tests.features.dom import parse
+from tests.features.problems import paths, problem
 
 TITLE = 'Plan <b>"A"</b> & co'
 PRIVATE = {"cache-control": "private, no-store", "x-robots-tag": "noindex", "referrer-policy": "no-referrer"}

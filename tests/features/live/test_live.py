@@ -23,8 +23,8 @@ from app.scenario.answer import answer
 from app.scenario.scenario import Scenario
 from app.settings import Settings
 from tests.factories import shipped_catalog
-from tests.features.pages.asking import items_of, json_of, page, twin_of
-from tests.features.pages.dom import Node, parse
+from tests.features.asking import items_of, json_of, page, twin_of
+from tests.features.dom import Node, parse
 from tests.machine.live.seen import LLAMA, MIB, TAKEN_AT, card, cards, host, served, server
 from tests.machine.live.stub import put
 

@@ -14,7 +14,7 @@ from app.machine.peaks.result import RoofStore
 from app.machine.peaks.service import Bench
 from app.main import create_app
 from app.settings import Settings
-from tests.features.pages.asking import page
+from tests.features.asking import page
 from tests.machine.live.seen import card as seen_card
 from tests.machine.live.seen import cards
 from tests.machine.live.stub import put

@@ -10,8 +10,8 @@ from app.features.live.stream import COOKIE
 from app.machine.probes.reading import Absence
 from app.main import create_app
 from app.settings import Settings
-from tests.features.pages.asking import page
-from tests.features.pages.dom import parse
+from tests.features.asking import page
+from tests.features.dom import parse
 
 
 @pytest.fixture

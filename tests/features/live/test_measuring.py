@@ -19,7 +19,7 @@ from app.machine.probes.reading import Absence, Reading
 from app.main import create_app
 from app.settings import Settings
 from app.web.urls import API
-from tests.features.api.problems import paths, problem
+from tests.features.problems import paths, problem
 from tests.machine.peaks.measured import roofs
 from tests.machine.peaks.workers import UUID, card, rig, seen
 

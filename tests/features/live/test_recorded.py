@@ -23,8 +23,8 @@ from app.main import create_app
 from app.settings import Settings
 from app.store.samples import Sample, Samples
 from app.web.urls import API
-from tests.features.pages.asking import json_of, page, twin_of
-from tests.features.pages.dom import parse
+from tests.features.asking import json_of, page, twin_of
+from tests.features.dom import parse
 from tests.features.workbench.charts.test_figures import painted
 
 START = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)

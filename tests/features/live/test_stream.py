@@ -32,7 +32,7 @@ from app.settings import Settings
 from app.web.problem import ProblemError
 from app.web.urls import API
 from tests.factories import shipped_catalog
-from tests.features.api.problems import problem
+from tests.features.problems import problem
 from tests.machine.live.seen import LLAMA, card, cards, served, server
 from tests.running import Running, running
 

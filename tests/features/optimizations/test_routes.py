@@ -23,9 +23,9 @@ from app.scenario.query import query_items
 from app.web.query import answer_from, scenario_from
 from app.web.urls import API
 from tests.factories import merge_patch, shipped_catalog
-from tests.features.api.problems import paths
-from tests.features.pages.asking import json_of, page, read_quantity, twin_of
-from tests.features.pages.dom import Node
+from tests.features.asking import json_of, page, read_quantity, twin_of
+from tests.features.dom import Node
+from tests.features.problems import paths
 from tests.optimization_scenarios import REFERENCE, SCENARIOS, answers
 
 DOORS, OPTIMIZATIONS = f"{API}/doors", f"{API}/optimizations"

@@ -14,7 +14,7 @@ from app.main import create_app
 from app.settings import Settings
 from app.web.urls import API
 from tests.factories import scenario_document
-from tests.features.api.problems import problem
+from tests.features.problems import problem
 
 QUERY = "model=llama-3.1-8b&hw=h100-sxm-80gb"
 

@@ -19,7 +19,7 @@ from app.features.validation.production import production, published
 from app.features.validation.routes import ValidationAnswer
 from app.web.urls import API
 from tests.factories import shipped_catalog
-from tests.features.api.problems import paths, problem
+from tests.features.problems import paths, problem
 
 CATALOG = shipped_catalog()
 COMPARED = {row.id: row for row in CATALOG.measurements if row.is_compared}

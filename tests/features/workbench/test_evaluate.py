@@ -12,7 +12,7 @@ from app.scenario.document import number_at
 from app.scenario.scenario import Scenario
 from app.web.urls import API, evaluate_api, scenario_items
 from tests.factories import custom_card, scenario_document
-from tests.features.api.problems import paths, problem
+from tests.features.problems import paths, problem
 
 EVALUATE = f"{API}/evaluate"
 A_THOUSANDTH = 1e-3

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from app.features.workbench.routes import METRICS, MOST_ON_AXIS, SweepResponse
 from app.web.urls import API
 from tests.factories import scenario_document
-from tests.features.api.problems import paths, problem
+from tests.features.problems import paths, problem
 
 SWEEP, EVALUATE = f"{API}/sweep", f"{API}/evaluate"
 

@@ -6,8 +6,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.features.workbench.undo import MOST_CHARACTERS, replaced, undo_of
-from tests.features.pages.asking import SCENARIOS, address, items_of, json_of, page, twin_of
-from tests.features.pages.dom import Node
+from tests.features.asking import SCENARIOS, address, items_of, json_of, page, twin_of
+from tests.features.dom import Node
 
 SHORT = {"model": "llama-3.1-70b"}
 

@@ -9,7 +9,7 @@ from app.features.workbench.charts.gallery import CHARTS
 from app.features.workbench.undo import presets
 from app.scenario.query import BY_NAME
 from app.web import urls
-from tests.features.pages.asking import SCENARIOS, address, items_of, json_of, page, twin_of
+from tests.features.asking import SCENARIOS, address, items_of, json_of, page, twin_of
 
 SIX = ("memory", "room", "ttft", "tpot", "latency", "throughput")
 SCOPES = ("per GPU", "GPUs", "per user", "all users", "one user")

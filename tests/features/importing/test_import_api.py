@@ -16,7 +16,7 @@ from app.catalog.architecture_document import architecture_document, read_archit
 from app.catalog.catalog import load_catalog
 from app.features.importing.hub import Hub
 from app.web.urls import API
-from tests.features.api.problems import paths, problem
+from tests.features.problems import paths, problem
 from tests.web.hub_library import Library, found
 
 IMPORT = f"{API}/import"

@@ -15,7 +15,7 @@ from app.settings import Settings
 from app.store.links import Links, new_token
 from app.web.urls import API
 from tests.factories import scenario_document
-from tests.features.api.problems import problem
+from tests.features.problems import problem
 
 LINKS = f"{API}/configurations"
 

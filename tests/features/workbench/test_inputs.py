@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 import pytest
 from starlette.testclient import TestClient
 
-from tests.features.pages.asking import OWN_CARD, address, json_of, page, partial, twin_of
-from tests.features.pages.dom import Node, parse
+from tests.features.asking import OWN_CARD, address, json_of, page, partial, twin_of
+from tests.features.dom import Node, parse
 
 HOSTILE = '"><script>alert(1)</script>'
 CONFIG = {

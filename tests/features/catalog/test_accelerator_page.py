@@ -11,8 +11,8 @@ from app.catalog.accelerators import FACTS, AcceleratorRecord
 from app.features.catalog.hardware_view import CONFIDENCE_WORDS, LABELS, Held, fact_text
 from app.web.templating import Templates
 from tests.factories import shipped_catalog
-from tests.features.pages.asking import json_of, page, twin_of
-from tests.features.pages.dom import Node, parse
+from tests.features.asking import json_of, page, twin_of
+from tests.features.dom import Node, parse
 
 RECORDS = shipped_catalog().accelerators
 # Every third; the API and the list meet them all.

@@ -8,7 +8,7 @@ from app.features.workbench.schemas import Batch
 from app.settings import Settings
 from app.web.urls import API
 from tests.factories import scenario_document
-from tests.features.api.problems import paths, problem
+from tests.features.problems import paths, problem
 
 BATCH = f"{API}/evaluate/batch"
 

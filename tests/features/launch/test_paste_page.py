@@ -4,8 +4,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.engine_io.logs.logs import EVERY_LOG, VLLM_CONSUMED
-from tests.features.pages.asking import BASE, items_of, page
-from tests.features.pages.dom import Node, parse
+from tests.features.asking import BASE, items_of, page
+from tests.features.dom import Node, parse
 
 HOSTILE = '"><script>alert(1)</script>'
 

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from app.features.links.api import Configuration
 from app.web.urls import API
 from tests.factories import scenario_document
-from tests.features.api.problems import paths
+from tests.features.problems import paths
 
 LINKS = f"{API}/configurations"
 PRIVATE = {"cache-control": "private, no-store", "x-robots-tag": "noindex", "referrer-policy": "no-referrer"}

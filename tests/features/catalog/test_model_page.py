@@ -16,8 +16,8 @@ from app.catalog.facts import ModelFacts, ModelShelf
 from app.catalog.models import ModelRecord
 from app.features.catalog.layer_diagram import layer_strip
 from tests.factories import interleaved, shipped_catalog
-from tests.features.pages.asking import json_of, page, twin_of
-from tests.features.pages.dom import Node
+from tests.features.asking import json_of, page, twin_of
+from tests.features.dom import Node
 
 RECORDS = shipped_catalog().models
 SHELF = ModelShelf(shipped_catalog())

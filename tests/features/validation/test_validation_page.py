@@ -12,8 +12,8 @@ from app.features.validation.compared import METRICS, value_words
 from app.features.validation.errors import SLICES, slice_of, slices, worst
 from app.features.validation.view import off_by, percent
 from tests.factories import compared_rows, shipped_catalog
-from tests.features.pages.asking import items_of, json_of, page, partial, twin_of
-from tests.features.pages.dom import Node, parse
+from tests.features.asking import items_of, json_of, page, partial, twin_of
+from tests.features.dom import Node, parse
 
 ROWS = compared_rows()
 FROM_HEADING = {"HX_Source": "a#sort-source"}

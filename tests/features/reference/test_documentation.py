@@ -4,7 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.scenario.query import FIELDS
-from tests.features.pages.asking import json_of, page, twin_of
+from tests.features.asking import json_of, page, twin_of
 
 
 def test_every_path_and_method_is_there(reader: TestClient) -> None:

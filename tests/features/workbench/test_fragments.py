@@ -4,8 +4,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.scenario.query import BY_NAME
-from tests.features.pages.asking import FULL, PARTIAL, SCENARIOS, address, page, partial, results_of
-from tests.features.pages.dom import parse
+from tests.features.asking import FULL, PARTIAL, SCENARIOS, address, page, partial, results_of
+from tests.features.dom import parse
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

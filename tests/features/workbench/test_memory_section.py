@@ -6,8 +6,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.calc.quantity import quantity
-from tests.features.pages.asking import address, items_of, json_of, page, twin_of
-from tests.features.pages.dom import Node
+from tests.features.asking import address, items_of, json_of, page, twin_of
+from tests.features.dom import Node
 
 FIELDS = {"weights": "loaded", "driver": "seen", "activation": "activation", "graphs": "graphs"}
 HYBRID = {"model": "qwen3.5-27b", "hw": "h100-sxm-80gb", "kv": "fp8"}

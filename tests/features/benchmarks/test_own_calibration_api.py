@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from app.web.urls import API, query_string
 from tests.factories import merge_patch, scenario_document
-from tests.features.api.problems import paths
+from tests.features.problems import paths
 
 EVALUATE = f"{API}/evaluate"
 CALIBRATION: dict[str, Any] = {

@@ -26,8 +26,8 @@ from app.scenario.answer import answer
 from app.scenario.query import MAX_CONFIG
 from app.scenario.scenario import Scenario
 from app.web.query import answer_from
-from tests.features.pages.asking import PARTIAL, items_of, json_of, page, twin_of
-from tests.features.pages.dom import Node, parse
+from tests.features.asking import PARTIAL, items_of, json_of, page, twin_of
+from tests.features.dom import Node, parse
 
 CATALOG = load_catalog()
 SAMPLES = samples_of(CATALOG)

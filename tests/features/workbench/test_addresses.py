@@ -6,8 +6,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
-from tests.features.pages.asking import SCENARIOS, address, items_of, page, partial, twin_of
-from tests.features.pages.dom import Node
+from tests.features.asking import SCENARIOS, address, items_of, page, partial, twin_of
+from tests.features.dom import Node
 
 DEFAULTS = {
     "v": "1",

@@ -10,8 +10,8 @@ from app.features.workbench.charts.gallery import CHARTS
 from app.features.workbench.export import csv_of, json_of
 from app.web.figure import Chart, table_of
 from tests.factories import answer_to
-from tests.features.pages.asking import BASE, OWN_CARD
-from tests.features.pages.asking import json_of as ask_json
+from tests.features.asking import BASE, OWN_CARD
+from tests.features.asking import json_of as ask_json
 
 DANGEROUS = ("=1+1", "+1", "-1", "@SUM(A1)", "\tx")
 

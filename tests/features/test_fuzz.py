@@ -18,7 +18,7 @@ from app.scenario.query import BY_NAME, name_of
 from app.scenario.scenario import Scenario
 from app.web.problem import MEDIA_TYPE
 from app.web.urls import API, query_string, scenario_items
-from tests.features.api.strategies import TEXTS, documents, hostile_documents, query_items
+from tests.features.strategies import TEXTS, documents, hostile_documents, query_items
 
 FRAGMENT = {"HX-Request": "true", "HX-Request-Type": "partial"}
 JSON = {"content-type": "application/json"}

@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 
 from app.calc.quantity import quantity, significant
 from app.features.workbench.charts.gallery import CHARTS
-from tests.features.pages.asking import SCENARIOS, address, json_of, page, read_quantity, twin_of
-from tests.features.pages.dom import Node
+from tests.features.asking import SCENARIOS, address, json_of, page, read_quantity, twin_of
+from tests.features.dom import Node
 
 SHOWN = {  # metric: path in the JSON document, unit
     "memory": ("memory.needed_bytes", "B"),

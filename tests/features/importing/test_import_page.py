@@ -8,9 +8,9 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.features.importing.hub import Hub
-from tests.features.api.test_import import LLAMA
-from tests.features.pages.asking import items_of, json_of, page
-from tests.features.pages.dom import Node, parse
+from tests.features.asking import items_of, json_of, page
+from tests.features.dom import Node, parse
+from tests.features.importing.test_import_api import LLAMA
 from tests.web.hub_library import Library, found
 
 HOSTILE = '"><script>alert(1)</script>'

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 from starlette.testclient import TestClient
 
-from tests.features.pages.asking import address, items_of, json_of, page, partial, results_of, twin_of
-from tests.features.pages.dom import Node, parse
+from tests.features.asking import address, items_of, json_of, page, partial, results_of, twin_of
+from tests.features.dom import Node, parse
 
 OURS: Mapping[str, str] = {
     "cal_name": "Our H100s",

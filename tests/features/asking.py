@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from httpx2 import Response
 from starlette.testclient import TestClient
 
-from tests.features.pages.dom import Node, parse
+from tests.features.dom import Node, parse
 
 PARTIAL = {"HX-Request": "true", "HX-Request-Type": "partial", "HX-Source": "form#scenario", "HX-Target": "div#results"}
 FULL = {**PARTIAL, "HX-Request-Type": "full"}

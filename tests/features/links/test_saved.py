@@ -16,8 +16,8 @@ from app.features.services import Services
 from app.main import create_app
 from app.settings import Settings
 from app.store.links import Links, Saved
-from tests.features.pages.asking import address, json_of, page, twin_of
-from tests.features.pages.dom import Node, parse
+from tests.features.asking import address, json_of, page, twin_of
+from tests.features.dom import Node, parse
 
 TITLE, NOTES = 'Plan <b>"A"</b> & co', "First line\n<script>alert(1)</script>"
 SIX = ("memory", "room", "ttft", "tpot", "latency", "throughput")

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from app.web.urls import API
 from tests.engine_io.logs.logs import EVERY_LOG, VLLM_CONSUMED
 from tests.factories import scenario_document
-from tests.features.api.problems import paths
+from tests.features.problems import paths
 
 PASTE, LAUNCH = f"{API}/paste", f"{API}/launch"
 

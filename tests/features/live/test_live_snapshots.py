@@ -13,8 +13,8 @@ from app.features.live.snapshots import frozen, thawed
 from app.main import create_app
 from app.settings import Settings
 from app.web.urls import API
-from tests.features.pages.asking import json_of, page, twin_of
-from tests.features.pages.dom import parse
+from tests.features.asking import json_of, page, twin_of
+from tests.features.dom import parse
 from tests.machine.live.seen import LLAMA, card, cards, host, served, server
 from tests.machine.live.stub import put
 
