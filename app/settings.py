@@ -108,5 +108,4 @@ class Settings(BaseSettings):
 
     @cached_property
     def database_path(self) -> Path:
-        """The SQLite file."""
         return self.data_dir / "tokenroof.sqlite3"

@@ -80,7 +80,6 @@ class Workload:
 
     @property
     def lengths(self) -> Lengths:
-        """How long answers are."""
         return Lengths(self.answer_shape, float(self.output_tokens), self.longest_answer)
 
     @property

@@ -54,7 +54,6 @@ class Share:
 
     @property
     def weight_bytes(self) -> float:
-        """Weights on one card."""
         return self._rank.weights_bytes
 
     @property

@@ -31,7 +31,6 @@ class Fault:
 
     @property
     def text(self) -> str:
-        """The whole line."""
         return f"{self.file}, row {self.row}, {self.key}: {self.message}"
 
 

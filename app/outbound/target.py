@@ -45,7 +45,6 @@ class Target:
 
     @property
     def url(self) -> str:
-        """The address as text."""
         return f"{self.origin}{self.path}"
 
 

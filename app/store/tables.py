@@ -58,7 +58,6 @@ class UtcText(TypeDecorator[datetime]):
         return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
-        """The moment in UTC."""
         return None if value is None else datetime.fromisoformat(value)
 
 

@@ -87,7 +87,6 @@ class AssetFiles(StaticFiles):
         self._assets = assets
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
             return

@@ -105,7 +105,6 @@ class ProblemError(Exception):
 
     @property
     def title(self) -> str:
-        """The status in words."""
         return HTTPStatus(self.status).phrase
 
     def document(self) -> dict[str, Any]:

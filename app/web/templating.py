@@ -35,7 +35,6 @@ class Templates:
     def page(
         self, name: str, context: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
     ) -> HTMLResponse:
-        """The whole page."""
         html = self._environment.get_template(f"pages/{name}.html").render(**context)
         return HTMLResponse(html, status, VARY | {"Cache-Control": "no-cache"} | dict(headers or {}))
 

@@ -33,7 +33,6 @@ class CacheTerm:
         return self.layers * self.width / self.compression
 
     def elements(self, context_tokens: Quantity) -> Quantity:
-        """Elements at a context."""
         return self.elements_per_token * self.span.kept(context_tokens)
 
 

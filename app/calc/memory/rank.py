@@ -36,7 +36,6 @@ class RankMemory:
 
     @property
     def layers(self) -> int:
-        """Layers on this stage."""
         return self.rank.architecture.n_layers
 
     def overhead(self, part: Part) -> Interval:

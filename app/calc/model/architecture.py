@@ -120,7 +120,6 @@ class Architecture:
 
     @property
     def n_layers(self) -> int:
-        """All layers."""
         return sum(group.count for group in self.layers)
 
     @property

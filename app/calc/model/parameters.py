@@ -79,7 +79,6 @@ class GroupCount:
 
     @property
     def total(self) -> int:
-        """All of them."""
         return self.matrices + self.unquantized + self.vectors
 
     def bytes(self, group: WeightGroup, plan: WeightPlan) -> float:
@@ -110,12 +109,10 @@ class ParameterCounts:
 
     @property
     def mtp_params(self) -> int:
-        """Loaded multi-token-prediction layers."""
         return sum(count.total for count in self.mtp.values())
 
     @property
     def total(self) -> int:
-        """Everything a server loads."""
         return self.text + self.mtp_params + self.vision
 
     @property

@@ -25,7 +25,6 @@ class Split:
 
     @property
     def gpus(self) -> int:
-        """GPUs of one replica."""
         return self.tensor * self.pipeline * self.data
 
     @property

@@ -127,7 +127,6 @@ class Figure(StrEnum):
 
     @property
     def is_time(self) -> bool:
-        """Whether less is faster."""
         return self in (Figure.TTFT, Figure.TPOT, Figure.LATENCY)
 
     @property

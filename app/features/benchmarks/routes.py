@@ -67,7 +67,6 @@ class BenchForm:
 
     @property
     def is_refused(self) -> bool:
-        """Whether anything is wrong."""
         return bool(self.errors or self.scenario.errors or self.scenario.general)
 
     @property

@@ -279,7 +279,6 @@ class ArchitectureView:
 
     @cached_property
     def counts(self) -> ParameterCounts:
-        """Parameters by group."""
         return count_parameters(self.architecture)
 
     @cached_property

@@ -313,7 +313,6 @@ class ModelView:
 
     @property
     def record(self) -> ModelRecord:
-        """The catalog row."""
         return self.facts.record
 
     def chart_data(self) -> list[dict[str, Any]]:

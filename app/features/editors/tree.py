@@ -58,7 +58,6 @@ class Spec:
 
     @property
     def label(self) -> str:
-        """Its words."""
         return label_of(self.name)
 
     @property
@@ -79,7 +78,6 @@ class Nested:
 
     @property
     def label(self) -> str:
-        """Its words."""
         return label_of(self.name)
 
 

@@ -92,7 +92,6 @@ class Imported:
 
     @cached_property
     def counts(self) -> ParameterCounts:
-        """Parameters by group."""
         return count_parameters(self.architecture)
 
     @property

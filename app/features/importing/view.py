@@ -54,13 +54,11 @@ class ImportView:
 
     @cached_property
     def numbers(self) -> ArchitectureView:
-        """The model in numbers."""
         reading = self.imported.reading
         return ArchitectureView(self.imported.architecture, reading.plan, self.imported.kv_cache)
 
     @property
     def family(self) -> str:
-        """The family's name."""
         return FAMILIES[self.imported.reading.family].title
 
     @property

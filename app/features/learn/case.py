@@ -46,17 +46,14 @@ class Case:
 
     @property
     def evaluation(self) -> Evaluation:
-        """All its numbers."""
         return self.answered.evaluation
 
     @property
     def deployment(self) -> Deployment:
-        """What is evaluated."""
         return self.answered.evaluation.deployment
 
     @property
     def rule(self) -> RuleOfThumb:
-        """Its back-of-envelope."""
         return self.answered.evaluation.rule_of_thumb
 
     @cached_property
@@ -66,7 +63,6 @@ class Case:
 
     @cached_property
     def inputs(self) -> RuleInputs:
-        """What the back-of-envelope divides."""
         return rule_inputs(self.deployment, self.batch)
 
     def at(self, path: str) -> float:
@@ -142,7 +138,6 @@ class Cases:
     chat_tokens: int
 
     def __iter__(self) -> Iterator[Case]:
-        """Every case once."""
         return (value for field in fields(self) if isinstance(value := getattr(self, field.name), Case))
 
 
@@ -240,7 +235,6 @@ class Desk:
 
     @property
     def numbers(self) -> Mapping[str, LiveNumber]:
-        """All of them."""
         return self._numbers
 
     def read(self, key: str, label: str, case: Case, path: str, unit: str, digits: int = 4) -> LiveNumber:

@@ -52,7 +52,6 @@ class Published:
     facts: Mapping[str, Fact]
 
     def value(self, id_: str) -> float:
-        """The figure itself."""
         return self.facts[id_].value
 
     def number(self, id_: str) -> LiveNumber:

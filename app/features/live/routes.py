@@ -65,7 +65,6 @@ class LiveFeed:
         return self._views.of(latest, items)
 
     def html(self, latest: Snapshots, items: Items) -> str:
-        """The same, written out."""
         return self._texts.of(latest, items)
 
     def roofs(self) -> Sequence[MeasuredRoofs]:

@@ -203,7 +203,6 @@ class LiveView:
         return [source for source in self.sources if not source.is_there]
 
     def chart_data(self) -> list[dict[str, Any]]:
-        """What the browser draws."""
         chart = self.chart
         if chart is None:
             return []

@@ -170,7 +170,6 @@ class Group:
 
     @property
     def sentence(self) -> str:
-        """The finding, whole."""
         return (
             f"{self.label}: off by {_percent(self.mean_error)} on average over {self.measurements} measurements; "
             f"{self.direction}."

@@ -53,7 +53,6 @@ class Published:
 
     @property
     def prompt_tokens(self) -> int:
-        """Tokens of a prompt."""
         return round(self.context_tokens - self.answer_tokens / 2)
 
     @property

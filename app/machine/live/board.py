@@ -54,7 +54,6 @@ class ServerPanel:
         return None if self.loaded is None or self.loaded.is_idle else self.answered
 
     def document(self) -> dict[str, object]:
-        """The JSON-ready form."""
         return {
             "source": self.snapshot.source,
             "label": self.snapshot.label,

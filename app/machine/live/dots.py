@@ -99,7 +99,6 @@ class Trail:
     is_over: bool = False
 
     def document(self) -> dict[str, object]:
-        """The JSON-ready form."""
         return {
             "source": self.source,
             "label": self.label,

@@ -48,7 +48,6 @@ class Flow:
 
     @property
     def read_from(self) -> str:
-        """Where both come from."""
         return self.flops_from if self.flops_from == self.bytes_from else f"{self.flops_from}, {self.bytes_from}"
 
 
@@ -230,7 +229,6 @@ class Beside:
         return None if low is None or high is None else low <= self.measured.value <= high
 
     def document(self) -> dict[str, object]:
-        """The JSON-ready form."""
         level = self.predicted
         predicted = None if level is None else levels_of(level)
         return {

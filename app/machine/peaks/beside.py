@@ -27,7 +27,6 @@ class Band:
     source: str
 
     def document(self) -> dict[str, object]:
-        """The JSON-ready form."""
         return {"low": self.low, "high": self.high, "source": self.source}
 
 
@@ -107,7 +106,6 @@ class Share:
         return "low" if self.share < self.usual.low else "high" if self.share > self.usual.high else "usual"
 
     def document(self) -> dict[str, object]:
-        """The JSON-ready form."""
         return {
             "kind": self.kind,
             "unit": self.unit,

@@ -71,7 +71,6 @@ class CupyKernels:
         return SeenCard(text, int(total), int(free), int(properties.get("l2CacheSize", 0)) or None)
 
     def limit_memory(self, most_bytes: int) -> None:
-        """Through the memory pool."""
         self._cupy.get_default_memory_pool().set_limit(size=most_bytes)
 
     def streams(self, elements: int) -> Mapping[Stream, Work]:
@@ -82,7 +81,6 @@ class CupyKernels:
         return {Stream.COPY: lambda: cupy.copyto(a, b), Stream.TRIAD: lambda: self._triad(b, c, _SCALE, a)}
 
     def product(self, dtype: Dtype, size: int) -> Work:
-        """By the vendor's library."""
         if dtype not in _FORMATS or (dtype in (Dtype.TF32, Dtype.BF16) and not self._has_ampere_formats):
             raise NotOfferedError
         with self._named_memory_errors():

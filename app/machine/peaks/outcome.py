@@ -130,7 +130,6 @@ class Timing:
     best_s: float
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be."""
         if not (self.iterations >= 1 and SHORTEST_S <= self.best_s <= self.median_s <= LONGEST_S):
             raise ValueError("A timing has a best time, and a median that does not undercut it.")
 
@@ -144,7 +143,6 @@ class StreamRate:
     timing: Timing
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be."""
         if not 1 <= self.array_bytes <= MOST_ARRAY_BYTES:
             raise ValueError("An array has bytes, and no more than there are cards for.")
 
@@ -173,7 +171,6 @@ class ProductRate:
     timing: Timing
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be."""
         if not 1 <= self.size <= MOST_SIZE:
             raise ValueError("A matrix has a size, and none that no card could hold.")
 
@@ -224,7 +221,6 @@ class Progress:
     of: int
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be."""
         if not 0 <= self.done < self.of <= 1000 or not _STEP.fullmatch(self.step):
             raise ValueError("A step is one of those that there are.")
 
@@ -262,7 +258,6 @@ class Line:
 
     @property
     def said(self) -> Progress | Outcome | Failure:
-        """The one thing."""
         said = self.progress or self.outcome or self.failure
         assert said is not None  # noqa: S101 - `__post_init__` has seen to it
         return said

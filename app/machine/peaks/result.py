@@ -45,7 +45,6 @@ class CardState:
         return cls(**{name: Reading.missing(absence, unit) for name, unit in units_of(cls).items()})
 
     def document(self) -> dict[str, object]:
-        """The JSON-ready form."""
         return {name: getattr(self, name).document() for name in units_of(CardState)}
 
 
@@ -101,7 +100,6 @@ class MeasuredRoofs:
         return replace(self, streams=streams, products=products) if streams or products else None
 
     def document(self) -> dict[str, object]:
-        """The JSON-ready form."""
         return {
             "card_name": self.card_name,
             "memory_total_bytes": self.memory_total_bytes,

@@ -31,7 +31,6 @@ class BenchState:
     last_error: MeasureError | None = None
 
     def document(self) -> dict[str, object]:
-        """The JSON-ready form."""
         step = self.progress
         return {
             "state": "running" if self.running else "idle",

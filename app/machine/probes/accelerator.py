@@ -28,7 +28,6 @@ class MigInstance:
     tensor_activity_percent: Reading[float] = in_unit(PERCENT)
 
     def document(self) -> dict[str, object]:
-        """The JSON-ready form."""
         return {"index": self.index} | {name: getattr(self, name).document() for name in units_of(MigInstance)}
 
 

@@ -169,7 +169,6 @@ class HostProbe:
         )
 
     def close(self) -> None:
-        """Forgets the last sample."""
         with self._lock:
             self._times = None
 

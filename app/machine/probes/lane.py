@@ -157,7 +157,6 @@ class Backoff:
 
     @property
     def is_due(self) -> bool:
-        """Whether to try again."""
         return self._clock() >= self._retry_at
 
     def attempt(self, opening: Callable[[], Absence | None]) -> bool:

@@ -36,7 +36,6 @@ class Subscription:
         self._ended = False
 
     def __aiter__(self) -> "Subscription":
-        """The subscription itself."""
         return self
 
     async def __anext__(self) -> Snapshots:

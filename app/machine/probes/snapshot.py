@@ -25,7 +25,6 @@ class HostReadings:
     swap_used_bytes: Reading[int] = in_unit(BYTES)
 
     def document(self) -> dict[str, object]:
-        """The JSON-ready form."""
         return {name: getattr(self, name).document() for name in units_of(HostReadings)}
 
 
@@ -66,7 +65,6 @@ class ProbeSnapshot:
     missed_polls: int = 0
 
     def __post_init__(self) -> None:
-        """Refuses what contradicts itself."""
         if self.taken_at.utcoffset() is None:
             raise ValueError("A snapshot is taken at an aware instant.")
         if (self.absence is None) == (self.state == "absent" or self.missed_polls > 0):

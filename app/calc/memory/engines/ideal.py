@@ -37,11 +37,9 @@ class IdealRoom:
 
     @property
     def unit_bytes(self) -> float:
-        """One token."""
         return self.sequence_bytes(1)
 
     def sequence_bytes(self, tokens: int) -> float:
-        """What the formulas give."""
         return scalar(kv_bytes_per_sequence(self.architecture, -(-tokens // self.context_ranks), self.kv_cache))
 
     def fitting(self, pool_bytes: float, tokens: int) -> int:
@@ -60,7 +58,6 @@ class IdealRoom:
         return None if limit is None else limit.tokens * self.context_ranks
 
     def explain_sequence(self, tokens: int) -> Working | None:
-        """Nothing is rounded."""
         return None
 
     def explain_fitting(self, pool_bytes: float, tokens: int) -> Working:
@@ -151,5 +148,4 @@ class IdealPolicy:
         return IdealRoom(rank.architecture, rank.kv_cache, rank.split.decode_context)
 
     def log_lines(self, rank: Rank, pool_bytes: float) -> tuple[LogLine, ...]:
-        """It prints nothing."""
         return ()

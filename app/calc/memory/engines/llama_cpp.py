@@ -164,7 +164,6 @@ class LlamaCppPolicy(RuledByLaws):
         return "max(0, M × u − W − A − N)"
 
     def plan(self, rank: Rank) -> SlotRoom:
-        """Slots."""
         element_bytes = BLOCK_BYTES.get(rank.kv_cache, rank.kv_cache.bytes)
         stored = CacheFormat(rank.kv_cache, element_bytes, is_plain=True, state_dtype=Dtype.FP32)
         return SlotRoom(rank_layers(rank, stored), rank.settings.step_tokens)

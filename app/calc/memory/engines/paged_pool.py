@@ -51,7 +51,6 @@ class BlockPlan:
 
     @property
     def groups(self) -> int:
-        """Groups of all kinds."""
         return sum(kind.groups for kind in self.kinds)
 
     @property
@@ -161,7 +160,6 @@ class BlockRoom:
 
     @property
     def unit_bytes(self) -> float:
-        """A block."""
         return self.plan.block_bytes if self.plan else 0.0
 
     def blocks(self, pool_bytes: float) -> int:

@@ -32,7 +32,6 @@ class Interval:
 
     @property
     def sides(self) -> tuple[float, float, float]:
-        """Low, mid and high."""
         return self.low, self.mid, self.high
 
     @property

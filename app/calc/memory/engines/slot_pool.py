@@ -44,7 +44,6 @@ class TokenRoom:
 
     @property
     def unit_bytes(self) -> float:
-        """A page."""
         return self.cell_bytes * self.page_tokens
 
     def token_pool_bytes(self, pool_bytes: float) -> float:

@@ -45,7 +45,6 @@ class TensorRtLlmPolicy(RuledByLaws):
         return "max(0, M − N − A − W) × u"
 
     def plan(self, rank: Rank) -> BlockRoom:
-        """Blocks of all layers."""
         layers = rank_layers(rank)
         plan = plan_blocks(
             layers.full_length,

@@ -80,7 +80,6 @@ class VllmPolicy(RuledByLaws):
         return seen_bytes * settings.utilization
 
     def pool(self, seen_bytes: float, weights: Interval, overheads: Iterable[Overhead], settings: Settings) -> Interval:
-        """What the share leaves."""
         return remaining(self.budget_bytes(seen_bytes, overheads, settings), [weights, *charged(overheads)])
 
     @property

@@ -24,7 +24,6 @@ class DenseFeedForward:
 
     @property
     def label(self) -> str:
-        """Gated or plain."""
         return "gated" if self.gated else "plain"
 
     @property
@@ -60,7 +59,6 @@ class ChannelMix:
 
     @property
     def label(self) -> str:
-        """Its name."""
         return "channel mixing"
 
     def weights(self, hidden_size: int) -> tuple[Weights, ...]:

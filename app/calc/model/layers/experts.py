@@ -132,7 +132,6 @@ class ExpertGroup:
 
     @property
     def label(self) -> str:
-        """That of all experts."""
         return self.whole.label
 
     def weights(self, hidden_size: int) -> tuple[Weights, ...]:

@@ -49,7 +49,6 @@ class LatentAttention:
 
     @property
     def label(self) -> str:
-        """MLA."""
         return "MLA"
 
     @property

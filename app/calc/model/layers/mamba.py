@@ -46,7 +46,6 @@ class Mamba:
 
     @property
     def label(self) -> str:
-        """Mamba."""
         return "Mamba"
 
     def weights(self, hidden_size: int) -> tuple[Weights, ...]:
@@ -80,7 +79,6 @@ class Mamba:
         return recurrence(run, 6 * self.inner * self.state_size, self.state())
 
     def split(self, ranks: int) -> Self:
-        """Channels divided."""
         return replace(self, inner=share(self.inner, ranks, "channels of Mamba"))
 
 
@@ -103,7 +101,6 @@ class Mamba2:
 
     @property
     def inner(self) -> int:
-        """Channels."""
         return self.heads * self.head_dim
 
     @property
@@ -175,7 +172,6 @@ class ParallelMamba2:
         return self.mamba.state()
 
     def work(self, run: Run) -> tuple[Work, ...]:
-        """That of both."""
         return (*self.attention.work(run), *self.mamba.work(run))
 
     def split(self, ranks: int) -> Self:

@@ -80,7 +80,6 @@ class Weights:
 
     @property
     def stored(self) -> int:
-        """Parameters of all copies."""
         return self.params * self.copies
 
     @property
@@ -173,7 +172,6 @@ class Run:
 
     @property
     def tokens(self) -> Quantity:
-        """Tokens through the matrices."""
         return self.sequences * self.new_tokens
 
     @property

@@ -70,7 +70,6 @@ class GatedDeltaNet:
 
     @property
     def label(self) -> str:
-        """Gated delta-net."""
         return "gated delta-net"
 
     @property
@@ -134,7 +133,6 @@ class KimiDeltaAttention:
 
     @property
     def label(self) -> str:
-        """Kimi delta attention."""
         return "Kimi delta attention"
 
     @property
@@ -185,7 +183,6 @@ class LightningAttention:
 
     @property
     def label(self) -> str:
-        """Lightning attention."""
         return "lightning attention"
 
     def weights(self, hidden_size: int) -> tuple[Weights, ...]:
@@ -210,5 +207,4 @@ class LightningAttention:
         return recurrence(run, 4 * self.heads * self.head_dim * self.head_dim, self.state())
 
     def split(self, ranks: int) -> Self:
-        """Heads divided."""
         return replace(self, heads=share(self.heads, ranks, "heads of the lightning attention"))

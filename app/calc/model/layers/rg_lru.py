@@ -35,7 +35,6 @@ class RgLru:
 
     @property
     def label(self) -> str:
-        """The recurrent unit's name."""
         return "RG-LRU"
 
     def weights(self, hidden_size: int) -> tuple[Weights, ...]:

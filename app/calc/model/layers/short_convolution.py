@@ -34,7 +34,6 @@ class ShortConvolution:
 
     @property
     def label(self) -> str:
-        """Short convolution."""
         return "short convolution"
 
     def weights(self, hidden_size: int) -> tuple[Weights, ...]:
@@ -64,5 +63,4 @@ class ShortConvolution:
         return recurrence(run, 0.0, self.state())
 
     def split(self, ranks: int) -> Self:
-        """Channels divided."""
         return replace(self, inner=share(self.inner, ranks, "channels of the short convolution"))

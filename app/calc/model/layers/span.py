@@ -38,15 +38,12 @@ class Full:
 
     @property
     def saturates_at(self) -> float:
-        """Never."""
         return inf
 
     def kept(self, context: Quantity) -> Quantity:
-        """All of them."""
         return context
 
     def visible(self, context: Quantity) -> Quantity:
-        """All of them."""
         return context
 
     def pairs(self, tokens: Quantity) -> Quantity:
@@ -54,7 +51,6 @@ class Full:
         return tokens * (tokens + 1) / 2
 
     def reach(self, cached: Quantity) -> Quantity:
-        """All of them."""
         return cached
 
 
@@ -66,15 +62,12 @@ class Window:
 
     @property
     def saturates_at(self) -> float:
-        """Its own length."""
         return float(self.tokens)
 
     def kept(self, context: Quantity) -> Quantity:
-        """min(context, window)."""
         return minimum(context, float(self.tokens))
 
     def visible(self, context: Quantity) -> Quantity:
-        """min(context, window)."""
         return minimum(context, float(self.tokens))
 
     def pairs(self, tokens: Quantity) -> Quantity:
@@ -98,7 +91,6 @@ class Chunk:
 
     @property
     def saturates_at(self) -> float:
-        """One chunk."""
         return float(self.tokens)
 
     def kept(self, context: Quantity) -> Quantity:
@@ -132,15 +124,12 @@ class Selection:
 
     @property
     def saturates_at(self) -> float:
-        """Never."""
         return inf
 
     def kept(self, context: Quantity) -> Quantity:
-        """All of them."""
         return context
 
     def visible(self, context: Quantity) -> Quantity:
-        """min(context, top)."""
         return minimum(context, float(self.top))
 
     def pairs(self, tokens: Quantity) -> Quantity:

@@ -38,7 +38,6 @@ class Causes:
 
     @property
     def total_s(self) -> float:
-        """The expected TPOT."""
         return (
             self.ceiling_s + self.efficiency_s + self.calls_s + self.collectives_s + self.host_s + self.interference_s
         )

@@ -166,12 +166,10 @@ class OwnFactor:
 
     @property
     def counted(self) -> str:
-        """The points in words."""
         return f"{self.points:,} {'point' if self.points == 1 else 'points'}"
 
     @property
     def words(self) -> str:
-        """Factor and points."""
         return f"× {significant(self.factor, _DIGITS)} ({self.counted})"
 
 
@@ -196,7 +194,6 @@ class OwnCalibration:
 
     @property
     def words(self) -> str:
-        """Name, factors and points."""
         told = ", ".join(f"{side} {factor.words}" for side, factor in self.sides.items())
         return f"«{self.name}»: {told}"
 

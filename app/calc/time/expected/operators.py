@@ -33,7 +33,6 @@ class OperatorTime:
 
     @property
     def calls_s(self) -> float:
-        """Floors of all calls."""
         return self.calls * self.call_s
 
 

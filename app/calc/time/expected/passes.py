@@ -56,7 +56,6 @@ class PassTime:
 
     @property
     def total_s(self) -> Quantity:
-        """All three."""
         return self.operators_s + self.calls_s + self.collectives_s
 
 

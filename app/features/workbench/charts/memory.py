@@ -53,7 +53,6 @@ class Step:
 
     @property
     def bytes(self) -> float:
-        """Its size."""
         return abs(self.end.mid - self.start)
 
     @property
@@ -363,7 +362,6 @@ def _connectors(steps: Sequence[Step], scale: float) -> list[dict[str, Any]]:
 
 
 def _zero(rows: int) -> dict[str, Any]:
-    """Where the memory ends."""
     return {
         "type": "line",
         "x0": 0,

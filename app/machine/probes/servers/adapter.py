@@ -34,7 +34,6 @@ class Candidate:
 
     @property
     def selectors(self) -> tuple[Selector, ...]:
-        """All of them."""
         return self.above + self.below
 
     def shown(self, names: Mapping[Selector, str]) -> str:

@@ -69,6 +69,5 @@ class ServerReadings:
         return cls(kind=kind, window_s=window_s, settings=settings or {}, **readings, **missing)
 
     def document(self) -> dict[str, object]:
-        """The JSON-ready form."""
         readings = {name: getattr(self, name).document() for name in units_of(ServerReadings)}
         return {"kind": self.kind, "window_s": self.window_s, "settings": dict(self.settings), **readings}
