@@ -215,6 +215,8 @@ def _split(of: Case, total_tokens: int) -> dict[str, int]:
 
 def _of_users(scenario: Scenario, users: int, asked: Case, **workload: int) -> Scenario:
     """The scenario with so many users in one replica; a limit that the engine sets itself is lifted for them."""
+    if "prompt_tokens" in workload:  # a shorter prompt has no more to share than it is long
+        workload["shared_prefix_tokens"] = min(scenario.workload.shared_prefix_tokens, workload["prompt_tokens"])
     changes: dict[str, dict[str, object]] = {"workload": {"concurrency": users, **workload}}
     limit = asked.deployment.engine.max_num_seqs
     if limit is not None and limit * asked.deployment.split.data < users:

@@ -54,6 +54,16 @@ def test_a_number_is_at_its_source_in_the_evaluation_of_its_case(calculator: Tes
         assert evaluation == one["value"], id_
 
 
+def test_a_prefix_longer_than_the_conversations_of_the_lesson_is_cut_to_them(calculator: TestClient) -> None:
+    query = {"model": "llama-3.1-8b", "hw": "h100-sxm-80gb", "prompt": "71237", "out": "500", "shared": "35618"}
+    body = told(calculator, **query)
+    asked, chats = (
+        calculator.get(body["cases"][key]["evaluate"]).json()["scenario"]["workload"] for key in ("asked", "chats")
+    )
+    assert asked["shared_prefix_tokens"] == 35_618
+    assert chats["shared_prefix_tokens"] == chats["prompt_tokens"] < 35_618
+
+
 def test_the_query_is_the_workbenchs_with_one_name_more(calculator: TestClient) -> None:
     assert told(calculator)["chapters"] == told(calculator, **USUAL, units="gib")["chapters"]
     body = told(calculator, chat="131072", batch="8")
