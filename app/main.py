@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
-from app.catalog.catalog import load_catalog
+from app.catalog.catalog import Catalog, load_catalog
 from app.catalog.facts import ModelShelf
 from app.features.editors.reading import samples_of
 from app.features.importing.hub import Hub
@@ -53,8 +53,10 @@ DESCRIPTION = (
 )
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """The application for `settings`: its own catalog, database, probes and assets; two can live in one process.
+def create_app(settings: Settings, catalog: Catalog | None = None) -> FastAPI:
+    """The application for `settings`: its own database, probes and assets; two can live in one process.
+
+    Its catalog is the shipped one if none is given.
 
     Raises:
         AssetsMissingError: the browser assets have not been built.
@@ -62,7 +64,7 @@ def create_app(settings: Settings) -> FastAPI:
     assets = Assets(settings.assets_dir)
     templates = Templates(assets)
     errors = ErrorPages(templates)
-    services = _services(settings)
+    services = _services(settings, catalog or load_catalog())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -124,7 +126,7 @@ def create_app_from_environment() -> FastAPI:
     return create_app(Settings())
 
 
-def _services(settings: Settings) -> Services:
+def _services(settings: Settings, catalog: Catalog) -> Services:
     """The services; without a sound database the product still calculates, and says what is missing."""
     engine, fault = None, None
     try:
@@ -139,7 +141,6 @@ def _services(settings: Settings) -> Services:
         logger.error("saved links are off: %s", fault)
     probes: list[Probe] = [NvidiaProbe(), AmdProbe(), *server_probes(settings), HostProbe()]
     sampler = Sampler(probes, interval_s=settings.probe_interval_s, max_viewers=settings.probe_max_streams)
-    catalog = load_catalog()
     return Services(
         settings=settings,
         catalog=catalog,

@@ -3,26 +3,48 @@
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from starlette.testclient import TestClient
 
+from app.catalog.catalog import Catalog, load_catalog
 from app.main import create_app
 from app.settings import Settings
-from golden.corpus import API, Case
+from golden.corpus import API, Case, inputs
 from golden.digests import STATUS, Text, digests, leaves, parts_of_json, parts_of_page
 
 ASSETS = Path(__file__).resolve().parent.parent / "var" / "assets"
 SETTING = "TOKENROOF_"
 PROCESSES = 2
+T = TypeVar("T")
 ONE_ARITHMETIC = {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR", "OPENBLAS_CORETYPE": "Haswell"}
 """Kernels that every x86 of the last ten years has: NumPy's for AVX-512 differ in the last bit of an exponential."""
+
+
+def catalog_of_that_day() -> Catalog:
+    """The catalog without the models and accelerators that came after the corpus: lists and pickers show every row."""
+    now, then = load_catalog(), inputs()
+    models, accelerators = set(then["models"]), set(then["accelerators"])
+    return replace(
+        now,
+        models=_only(now.models, models),
+        accelerators=_only(now.accelerators, accelerators),
+        architectures=_only(now.architectures, models),
+        plans=_only(now.plans, models),
+        devices=_only(now.devices, accelerators),
+    )
+
+
+def _only(rows: Mapping[str, T], ids: Container[str]) -> Mapping[str, T]:
+    return MappingProxyType({id_: row for id_, row in rows.items() if id_ in ids})
 
 
 class Asker:
@@ -58,7 +80,7 @@ class Asker:
             del os.environ[name]
         self._folder = TemporaryDirectory(prefix="golden-")
         settings = Settings(_env_file=None, data_dir=Path(self._folder.name), assets_dir=ASSETS)
-        return TestClient(create_app(settings), raise_server_exceptions=False)
+        return TestClient(create_app(settings, catalog_of_that_day()), raise_server_exceptions=False)
 
     def _versions_of_data(self) -> dict[str, str]:
         told = self._client.get(f"{API}/validation").json()

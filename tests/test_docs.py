@@ -12,7 +12,6 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.catalog.calibration import load_cross_validated
-from app.catalog.catalog import load_catalog
 from app.scenario.document import number_at
 from app.settings import ROOT, Settings
 from calibration.residuals import errors
@@ -124,11 +123,6 @@ def _evaluate(reader: TestClient, **workload: int) -> dict[str, Any]:
     scenario = {"model": {"id": "llama-3.1-8b"}, "hardware": {"id": "h100-sxm-80gb"}, "workload": workload}
     document: dict[str, Any] = reader.post("/api/v1/evaluate", json=scenario).json()
     return document
-
-
-def test_the_readme_counts_the_catalog() -> None:
-    catalog = load_catalog()
-    assert f"{len(catalog.models)} models and {len(catalog.accelerators)} accelerators" in README
 
 
 def test_the_screenshot_is_there_and_is_a_picture() -> None:

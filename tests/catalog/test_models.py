@@ -47,8 +47,7 @@ POSITION_TABLES = {"opt-13b": 2050 * 5120, "opt-66b": 2050 * 9216, "opt-175b": 2
 IDENTITY_EXPERTS = {"longcat-flash": 28 * 12 * (1 - 512 / 768) * 3 * 6144 * 2048}
 
 
-def test_152_models_each_with_facts_to_compare() -> None:
-    assert len(CATALOG) == 152
+def test_every_model_has_facts_to_compare() -> None:
     assert set(FACTS) == set(CATALOG)
 
 

@@ -42,7 +42,7 @@ def test_a_model_is_named_after_what_departs_furthest(model: str, kind: MixerKin
 
 def test_every_model_has_a_sort() -> None:
     counts = Counter(model_kind(architecture) for architecture in ARCHITECTURES.values())
-    assert sum(counts.values()) == len(ARCHITECTURES) == 152
+    assert sum(counts.values()) == len(ARCHITECTURES)
     assert set(counts) == set(MixerKind) - {MixerKind.NONE}
 
 

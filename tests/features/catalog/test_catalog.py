@@ -1,6 +1,7 @@
 """The catalog by HTTP: every row, every item, and nothing that is not finite."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -23,12 +24,14 @@ def got(client: TestClient, path: str) -> dict[str, Any]:
     return body
 
 
-@pytest.mark.parametrize(("kind", "count"), [("models", 152), ("hardware", 107)])
-def test_the_list_has_every_row_with_the_same_keys(calculator: TestClient, kind: str, count: int) -> None:
+@pytest.mark.parametrize(("kind", "records"), [("models", CATALOG.models), ("hardware", CATALOG.accelerators)])
+def test_the_list_has_every_row_with_the_same_keys(
+    calculator: TestClient, kind: str, records: Mapping[str, object]
+) -> None:
     body = got(calculator, f"/{kind}")
     assert body["catalog_version"] == CATALOG.version
     rows = body[kind]
-    assert len(rows) == len({row["id"] for row in rows}) == count
+    assert [row["id"] for row in rows] == list(records)
     assert len({tuple(row) for row in rows}) == 1
 
 
@@ -60,7 +63,6 @@ def test_every_row_of_both_lists_evaluates(calculator: TestClient) -> None:
     scenarios = [scenario_document(id_) for id_ in CATALOG.models]
     scenarios += [scenario_document(hardware=id_) for id_ in CATALOG.accelerators]
     results = calculator.post(f"{API}/evaluate/batch", json={"scenarios": scenarios}).json()["results"]
-    assert len(results) == 152 + 107
     for scenario, result in zip(scenarios, results, strict=True):
         if "problem" in result:  # an old card without a 16-bit rate
             assert [error["path"] for error in result["problem"]["errors"]] == ["precision.compute"], scenario

@@ -22,7 +22,7 @@ def ids(client: TestClient, query: str = "") -> list[str]:
     answer = client.get(f"{LIST}?{query}")
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = loads(answer.content)
-    assert (body["catalog_version"], body["total"]) == (CATALOG.version, 107)
+    assert (body["catalog_version"], body["total"]) == (CATALOG.version, len(CATALOG.accelerators))
     return [row["id"] for row in body["hardware"]]
 
 
@@ -88,7 +88,7 @@ def test_the_documented_parameters_are_those_that_are_read(calculator: TestClien
     parameters = document["paths"][LIST]["get"]["parameters"]
     assert all(parameter["description"] for parameter in parameters)
     names = [parameter["name"] for parameter in parameters]
-    assert len(ids(calculator, "&".join(f"{name}=" for name in names))) == 107
+    assert ids(calculator, "&".join(f"{name}=" for name in names)) == list(CATALOG.accelerators)
     assert {"q", "vendor", "kind", "min_memory", "min_bandwidth", "min_year", "max_year", "sort"} <= set(names)
 
 

@@ -31,7 +31,7 @@ def cells(tree: Node, name: str) -> dict[str, str]:
 def test_every_accelerator_is_listed_in_the_order_of_the_catalog(reader: TestClient) -> None:
     tree = page(reader, "/hardware")
     assert names(tree) == [record.name for record in RECORDS.values()]
-    assert tree.id("found").text == "107 accelerators"
+    assert tree.id("found").text == f"{len(RECORDS)} accelerators"
     hrefs = [row.one("th").one("a")["href"] for row in tree.one("tbody").all("tr")]
     assert hrefs == [f"/hardware/{id_}" for id_ in RECORDS]
 
@@ -74,7 +74,7 @@ def test_a_maker_has_exactly_its_rows(reader: TestClient, vendor: str) -> None:
     tree = page(reader, f"/hardware?vendor={vendor}")
     expected = [record.name for record in RECORDS.values() if record.vendor == vendor]
     assert names(tree) == expected
-    assert tree.id("found").text == f"{len(expected)} of 107 accelerators"
+    assert tree.id("found").text == f"{len(expected)} of {len(RECORDS)} accelerators"
     assert tree.id("f-vendor").one("option", selected="")["value"] == vendor
 
 
@@ -109,7 +109,7 @@ def test_headings_order_the_rows_and_say_so(reader: TestClient) -> None:
     assert [th["aria-sort"] for th in descending.all("th") if "aria-sort" in th.attributes] == ["descending"]
     ascending = page(reader, descending.id("sort-bandwidth")["href"])
     assert names(ascending)[0].startswith("Ryzen AI Max+ 395")
-    assert len(names(ascending)) == 14
+    assert len(names(ascending)) == sum(record.vendor == "AMD" for record in RECORDS.values())
     heads = tree.one("thead").all("a")
     assert all(a["href"] == a["hx-get"] for a in heads)
     for link in heads:
@@ -119,7 +119,7 @@ def test_headings_order_the_rows_and_say_so(reader: TestClient) -> None:
 
 def test_nothing_found_says_so_and_offers_to_clear(reader: TestClient) -> None:
     tree = page(reader, "/hardware?vendor=Groq&min_memory=90")
-    assert tree.id("found").text == "0 of 107 accelerators"
+    assert tree.id("found").text == f"0 of {len(RECORDS)} accelerators"
     assert not tree.all("table")
     clear = tree.id("results").one("a", href="/hardware")
     assert clear.text == "Clear the filters"

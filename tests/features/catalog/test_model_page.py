@@ -179,7 +179,9 @@ def test_the_accelerators_that_hold_it(ask: Ask, record: ModelRecord) -> None:
             expected += [str(held.gpus), f"{held.users:,}"] if held else [f"over {most}", "–none"]
         assert shown[id_] == expected
     alone = sum(facts_of(record).loads[0].on_one(device) is not None for device in shipped_catalog().devices.values())
-    assert (f"one card is enough for {alone} of the 107" if alone else "") in section.text
+    assert (
+        f"one card is enough for {alone} of the {len(shipped_catalog().accelerators)}" if alone else ""
+    ) in section.text
 
 
 @EACH
