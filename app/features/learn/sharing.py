@@ -99,6 +99,10 @@ def _crowd(
     return step, rate
 
 
+def _shared(of: Case) -> int:
+    return of.scenario.workload.shared_prefix_tokens
+
+
 def cache(cases: Cases) -> Chapter:
     """What each conversation keeps, how many find room, and what it adds to every step."""
     desk, chats = Desk("cache"), cases.chats
@@ -125,6 +129,7 @@ def cache(cases: Cases) -> Chapter:
             "weights_fit": chats.inputs.weights_bytes < chats.inputs.memory_bytes,
             "crowd_fits": chats.rule.kv_capacity_users >= chats.batch,
             "limit_known": chats.deployment.architecture.max_position is not None,
+            "is_prefix_cut": _shared(chats) < _shared(cases.asked),
             "beyond_limit": cases.chat_tokens > numbers["limit"].value,
             "by_memory": kv_step.parts[0] is numbers["step_weights"] or kv_step.parts[0] == "(",
             "is_slower": numbers["fraction"].value < 1 / _SAME,

@@ -200,6 +200,13 @@ def test_what_is_said_is_true_of_the_readers_own_case(
     assert not_words not in text
 
 
+@pytest.mark.parametrize(("shared", "is_cut"), [("35618", True), ("500", False)])
+def test_a_prefix_that_is_cut_to_the_conversations_is_said(reader: TestClient, shared: str, is_cut: bool) -> None:
+    query = {"model": "llama-3.1-8b", "hw": "h100-sxm-80gb", "prompt": "71237", "out": "500", "shared": shared}
+    said = {node.text for node in page(reader, learn(query)).all("p")}
+    assert any("share more tokens than the prompt" in text for text in said) is is_cut
+
+
 def test_the_four_questions_of_the_story_are_asked_and_answered(reader: TestClient) -> None:
     tree = told(reader, "reference")
     headings = {heading.text for heading in tree.all("h3")}
